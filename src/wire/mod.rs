@@ -1,0 +1,108 @@
+//! Everything that crosses the network, behind one trait.
+//!
+//! A [`Link`] speaks to one remote. It reports what the remote said and never what that *means*:
+//! verdicts are made in [`crate::verdict`], from these reports and a fresh look at the ref.
+
+use std::time::Duration;
+
+use gix::{ObjectId, bstr::BString};
+
+use crate::claim::commit::Draft;
+
+/// One remote, spoken to by whatever transport its URL asks for.
+pub trait Link {
+    /// Asks the remote which refs it has under any of `prefixes` (one `ls-refs` exchange, no object travels).
+    ///
+    /// The connection stays open for one [`read`](Link::read) that follows; refs outside `prefixes` are never returned.
+    fn list(&mut self, prefixes: &[&[u8]]) -> Result<Vec<Advertised>, LinkError>;
+
+    /// Brings the objects at `tips` into memory, on the connection that listed them.
+    ///
+    /// Gives one entry for each of `tips`, in their order. A tip that cannot be read is a value, not an error.
+    fn read(&mut self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError>;
+
+    /// Moves one ref by compare-and-swap, or says why that did not happen.
+    fn update(&mut self, edit: &Edit<'_>) -> Reported;
+}
+
+/// A ref that the remote says it has, and the object it points at (never the peeled one).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advertised {
+    /// The full name of the ref.
+    pub name: BString,
+    /// What the ref points at.
+    pub id: ObjectId,
+}
+
+/// The object at a tip, as far as it could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tip {
+    /// The raw bytes of a commit, without the loose object header.
+    Commit(Vec<u8>),
+    /// An object of another kind (`tag`, `tree`, `blob`): not a claim's record.
+    Other(gix::objs::Kind),
+    /// It did not travel, and why.
+    NotRead(String),
+}
+
+/// One compare-and-swap: `refname` goes from `expected` to `new`.
+#[derive(Debug, Clone, Copy)]
+pub struct Edit<'a> {
+    /// The full name of the ref.
+    pub refname: &'a [u8],
+    /// The value that the ref must have now; `None` is absent.
+    pub expected: Option<ObjectId>,
+    /// The commit to put there; `None` deletes the ref.
+    pub new: Option<&'a Draft>,
+    /// For an update of an existing ref: the raw commit at `expected`, which git's own helper wants to have at hand.
+    pub base: Option<&'a [u8]>,
+}
+
+/// What the remote said to an [`Edit`].
+#[derive(Debug)]
+#[must_use]
+pub enum Reported {
+    /// The server reports `ok` for exactly our ref. Holds the new value, `None` after a deletion.
+    Done(Option<ObjectId>),
+    /// The advertisement showed another value than the expected one; nothing was sent.
+    Unexpected {
+        /// The value that the ref has instead; `None` is absent.
+        found: Option<ObjectId>,
+    },
+    /// The server answered, and the answer was not `ok`. Its words are no verdict.
+    Refused {
+        /// What would be there now had it been accepted.
+        sent: Option<ObjectId>,
+        /// The server's own words.
+        reason: String,
+    },
+    /// Nothing was sent: the exchange failed before the command left.
+    Unsent(LinkError),
+    /// The command left and no answer came: the server may still apply it.
+    Lost {
+        /// The value that may be there now or later.
+        sent: Option<ObjectId>,
+        /// What became of the exchange.
+        error: LinkError,
+    },
+}
+
+/// Why an exchange with the remote could not be completed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The remote, or a gate before it, turned us away: credentials, rights, a service switched off.
+    #[error("the remote refuses: {0}")]
+    Denied(String),
+    /// No conversation came about, or it ended early.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The deadline passed.
+    #[error("no answer within {}", humantime::format_duration(*.0))]
+    TimedOut(Duration),
+    /// The other side does not speak the protocol.
+    #[error("the remote's answer makes no sense: {0}")]
+    Nonsense(String),
+    /// Refused on our side before anything was started: a transport that git's configuration forbids, a missing program.
+    #[error("{0}")]
+    Local(String),
+}
