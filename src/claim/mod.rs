@@ -1,0 +1,16 @@
+//! What a claim is called, what its commit says, and how old it is.
+//!
+//! Everything here is a pure function on values: no I/O, no clock, no randomness. These modules exist so that names and
+//! records can be tested without a remote; they refuse to know who asks, which remote is meant, or what a claim's age
+//! should lead to.
+
+pub mod age;
+pub mod commit;
+pub mod name;
+mod reading;
+pub mod record;
+mod text;
+pub mod token;
+
+#[cfg(test)]
+mod testing;
