@@ -4,4 +4,4 @@
 //! The pure modules ([`claim`], [`verdict`]) decide on values and know neither I/O, clock nor randomness;
 //! the edge modules fetch those values and are kept thin.
 
-pub mod claim;
+pub mod cli;

@@ -1,0 +1,377 @@
+//! What can be typed, and nothing more.
+//!
+//! This module turns arguments into plain structs and carries the text of `-h` and `--help`. It reads no environment,
+//! no configuration and no repository, and it refuses to know what a value *means*: names, durations and ids stay text
+//! until [`crate::settings`] and [`crate::claim`] read them, so that each has one parser and one error message.
+//! `man/git-claim.1` says the same as this tree; a test holds the two together.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The table of exit codes as `--help` shows it; the man page's EXIT STATUS says the same.
+pub const EXIT_STATUS: &str = "\
+Exit status:
+    0  yes: claimed, released, renewed, still yours, listed
+    3  no: not yours (any more), or nothing there
+   75  held by somebody else: come back later
+   69  could not tell: unreachable, timed out, answer lost
+   77  the remote refuses: credentials, rights, policy
+    2  usage
+    1  anything unforeseen
+128+n  ended by signal n";
+
+const EXAMPLES: &str = "\
+Examples:
+    git claim take 42 && ./fix-issue 42
+    git claim take 42 --note 'the login loop'
+    git claim list --long
+    git claim verify 42 && git push
+    git claim release 42
+
+`git claim <VERB> --help` says more about a verb, `git claim man` prints the whole manual.";
+
+/// Is this issue mine to start? One atomic step on the git remote you already share.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "git-claim",
+    bin_name = "git claim",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    about = "Is this issue mine to start? One atomic step on the git remote you already share",
+    long_about = "Is this issue mine to start? One atomic step on the git remote you already share.\n\n\
+        A claim is one ref on the remote (refs/claims/issue-42). The remote creates it for exactly one of all who ask, \
+        and tells the others who holds it. A claim is advice among people who ask: it does not stop anyone who does not.",
+    after_help = "Exit status: 0 yes, 3 no, 75 held, 69 could not tell, 77 refused, 2 usage (see --help)",
+    after_long_help = format!("{EXIT_STATUS}\n\n{EXAMPLES}")
+)]
+pub struct Cli {
+    /// The options that every verb takes.
+    #[command(flatten)]
+    pub global: Global,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Options that may stand before or after the verb.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Where the claims are: a remote's name, a URL or a path
+    ///
+    /// Where the claims are: a remote's name, a URL or a path; `.` is this repository itself. Without it: the
+    /// configuration `claim.remote`, else the only remote, else `origin`.
+    #[arg(long, global = true, value_name = "REMOTE")]
+    pub remote: Option<String>,
+
+    /// Give up on an exchange after this long (30s, 2m)
+    ///
+    /// Give up on an exchange with the remote after this long, as in `30s` or `2m`. Without it: the configuration
+    /// `claim.timeout`, else 30 seconds.
+    #[arg(long, global = true, value_name = "DURATION")]
+    pub timeout: Option<String>,
+
+    /// Print one JSON object instead of text
+    ///
+    /// Print one JSON object instead of text, also when the answer is no. The manual documents its fields.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Print nothing but errors; the exit status is the answer
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+
+    /// When to use colour
+    ///
+    /// When to use colour. Without it: the configuration `color.claim`, else `color.ui`, and `NO_COLOR` in the
+    /// environment.
+    #[arg(long, global = true, value_name = "WHEN", value_enum)]
+    pub color: Option<When>,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal only
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// One variant for each verb.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Verb {
+    /// Claim an issue, if nobody else has
+    #[command(
+        long_about = "Claim an issue, if nobody else has.\n\n\
+            The remote decides, in one step: of all who ask at the same time exactly one is told `claimed` (exit 0); the \
+            others are told `held` (exit 75), by whom, from where and since when.",
+        after_long_help = "\
+Examples:
+    git claim take 42
+    git claim take 42 --note 'the login loop, from the hourly sweep'
+    git claim take client-release-archive --remote .
+
+Exit status: 0 claimed, 75 held by somebody else, 77 refused, 69 could not tell"
+    )]
+    Take(Take),
+
+    /// Give a claim back
+    #[command(
+        long_about = "Give a claim back.\n\n\
+            Works from any worktree of the clone that took it, without flags. A claim of somebody else is deleted only \
+            by naming the exact id that a report showed (`--expect`); if the claim has moved since, nothing happens.",
+        after_long_help = "\
+Examples:
+    git claim release 42
+    git claim release --all
+    git claim release 42 --expect 1f6e0c94c2d5
+
+Exit status: 0 released, 3 not yours or nothing there, 77 refused, 69 could not tell"
+    )]
+    Release(Release),
+
+    /// List the claims on the remote
+    #[command(
+        long_about = "List the claims on the remote.\n\n\
+            Asks the remote for the names of the claims and nothing else: no object is transferred, and nothing is \
+            written anywhere. Holders are shown for the claims that this clone knows; `--long` reads the rest.",
+        after_long_help = "\
+Examples:
+    git claim list
+    git claim list --long --json
+
+Exit status: 0 listed (also when there are none), 77 refused, 69 could not tell"
+    )]
+    List(List),
+
+    /// Show the whole record of a claim
+    #[command(after_long_help = "\
+Examples:
+    git claim show 42
+    git claim show 42 --json
+
+Exit status: 0 shown, 3 nothing there, 77 refused, 69 could not tell")]
+    Show(Show),
+
+    /// Ask whether a claim is still yours
+    #[command(
+        long_about = "Ask whether a claim is still yours.\n\n\
+            Run it just before the push or the merge: a claim is not a fence, and whoever can push can delete it.",
+        after_long_help = "\
+Examples:
+    git claim verify 42 && git push
+
+Exit status: 0 yours, 3 lost or nothing there, 77 refused, 69 could not tell"
+    )]
+    Verify(Verify),
+
+    /// Say that you are still at it
+    #[command(
+        long_about = "Say that you are still at it.\n\n\
+            Puts a child commit with a new date on the claim: a sign of life for whoever asks how old it is. The id of \
+            the claim changes.",
+        after_long_help = "\
+Examples:
+    git claim renew 42
+
+Exit status: 0 renewed, 3 lost or nothing there, 77 refused, 69 could not tell"
+    )]
+    Renew(Renew),
+
+    /// Print the manual page
+    #[command(
+        long_about = "Print the manual page, as text or, for man(1), as roff.\n\n\
+            `git claim --help` and `git help claim` look for an installed page; this prints the one that belongs to \
+            this very program.",
+        after_long_help = "\
+Examples:
+    git -p claim man
+    git claim man --roff > ~/.local/share/man/man1/git-claim.1"
+    )]
+    Man(Man),
+
+    /// Print the completions for a shell
+    #[command(after_long_help = "\
+Examples:
+    git claim completions bash > ~/.local/share/bash-completion/completions/git-claim
+    git claim completions zsh > ~/.zfunc/_git-claim
+    git claim completions fish > ~/.config/fish/completions/git-claim.fish
+
+In bash the file completes `git-claim` and, with git's own completion, `git claim`.")]
+    Completions(Completions),
+}
+
+/// `git claim take`.
+#[derive(Debug, Clone, Args)]
+pub struct Take {
+    /// An issue (42, #42, issue-42, its URL) or another key
+    ///
+    /// An issue (`42`, `#42`, `issue-42`, a URL that ends in `/issues/42`) or another key of lower-case letters,
+    /// digits, `.`, `_` and `-`. One thing has one spelling on the remote, always.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Why, in a line for people
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+
+    /// The branch that the work will be on, for people
+    #[arg(long, value_name = "BRANCH")]
+    pub branch: Option<String>,
+
+    /// Who holds the claim, if not your git identity
+    ///
+    /// Who holds the claim, as in `Nightly Bot` or `Nightly Bot <bot@example.com>`. Without it: `GIT_CLAIM_WHO` in the
+    /// environment, else the configuration `claim.who`, else your git identity.
+    #[arg(long = "as", value_name = "WHO")]
+    pub who: Option<String>,
+
+    /// Say yes if this clone holds it already
+    ///
+    /// Say yes if this clone holds the claim already. Without it a second take is `held`, since two jobs may share a
+    /// clone.
+    #[arg(long)]
+    pub resume: bool,
+}
+
+/// `git claim release`.
+#[derive(Debug, Clone, Args)]
+pub struct Release {
+    /// The claim to give back
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub name: Option<String>,
+
+    /// Release every claim of this clone on the remote
+    #[arg(long)]
+    pub all: bool,
+
+    /// Release somebody else's claim, if its id is still ID
+    ///
+    /// Release somebody else's claim, if its id is still ID: 7 or more hex digits, as a report showed them.
+    #[arg(long, value_name = "ID", requires = "name", conflicts_with = "all")]
+    pub expect: Option<String>,
+}
+
+/// `git claim list`.
+#[derive(Debug, Clone, Args)]
+pub struct List {
+    /// Read the records too: holder, host, age and note of every claim
+    #[arg(long)]
+    pub long: bool,
+}
+
+/// `git claim show`.
+#[derive(Debug, Clone, Args)]
+pub struct Show {
+    /// The claim to show
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `git claim verify`.
+#[derive(Debug, Clone, Args)]
+pub struct Verify {
+    /// The claim to ask about
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `git claim renew`.
+#[derive(Debug, Clone, Args)]
+pub struct Renew {
+    /// The claim to renew
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `git claim man`.
+#[derive(Debug, Clone, Args)]
+pub struct Man {
+    /// Print the page's source, for man(1)
+    #[arg(long)]
+    pub roff: bool,
+}
+
+/// `git claim completions`.
+#[derive(Debug, Clone, Args)]
+pub struct Completions {
+    /// The shell to print them for
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: Shell,
+}
+
+/// The shells that git itself can hand completion of `git claim` on from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// bash, alone and through git's own completion
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser, error::ErrorKind};
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, ErrorKind> {
+        let words = std::iter::once("git-claim").chain(line.split_whitespace());
+        Cli::try_parse_from(words).map_err(|err| err.kind())
+    }
+
+    #[test]
+    fn the_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_options_stand_on_either_side_of_the_verb() {
+        for line in ["--remote . --json -q take 42", "take 42 --remote . --json -q"] {
+            let cli = parse(line).unwrap();
+            assert_eq!(cli.global.remote.as_deref(), Some("."));
+            assert!(cli.global.json && cli.global.quiet);
+        }
+    }
+
+    #[test]
+    fn a_release_is_of_one_claim_or_of_all() {
+        assert!(parse("release 42").is_ok());
+        assert!(parse("release 42 --expect 1f6e0c9").is_ok());
+        assert!(parse("release --all").is_ok());
+        assert_eq!(parse("release").unwrap_err(), ErrorKind::MissingRequiredArgument);
+        assert_eq!(parse("release 42 --all").unwrap_err(), ErrorKind::ArgumentConflict);
+        assert_eq!(
+            parse("release --all --expect 1f6e0c9").unwrap_err(),
+            ErrorKind::ArgumentConflict
+        );
+        assert_eq!(
+            parse("release --expect 1f6e0c9").unwrap_err(),
+            ErrorKind::MissingRequiredArgument
+        );
+    }
+
+    #[test]
+    fn usage_errors_exit_2_and_help_0() {
+        for line in ["", "take", "take 42 43", "take -- -x y", "take -42", "--color red list"] {
+            let words = std::iter::once("git-claim").chain(line.split_whitespace());
+            assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+        for line in ["-h", "--help", "take --help", "--version"] {
+            let words = std::iter::once("git-claim").chain(line.split_whitespace());
+            assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 0, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn usage_is_spelled_as_people_type_it() {
+        let help = Cli::try_parse_from(["git-claim", "take", "--help"]).unwrap_err().to_string();
+        assert!(help.contains("Usage: git claim take"), "{help}");
+    }
+}
