@@ -5,7 +5,7 @@
 //! until [`crate::settings`] and [`crate::claim`] read them, so that each has one parser and one error message.
 //! `man/git-claim.1` says the same as this tree; a test holds the two together.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 /// The table of exit codes as `--help` shows it; the man page's EXIT STATUS says the same.
 pub const EXIT_STATUS: &str = "\
@@ -62,14 +62,14 @@ pub struct Global {
     ///
     /// Where the claims are: a remote's name, a URL or a path; `.` is this repository itself. Without it: the
     /// configuration `claim.remote`, else the only remote, else `origin`.
-    #[arg(long, global = true, value_name = "REMOTE")]
+    #[arg(long, global = true, value_name = "REMOTE", value_hint = ValueHint::AnyPath)]
     pub remote: Option<String>,
 
     /// Give up on an exchange after this long (30s, 2m)
     ///
     /// Give up on an exchange with the remote after this long, as in `30s` or `2m`. Without it: the configuration
     /// `claim.timeout`, else 30 seconds.
-    #[arg(long, global = true, value_name = "DURATION")]
+    #[arg(long, global = true, value_name = "DURATION", value_hint = ValueHint::Other)]
     pub timeout: Option<String>,
 
     /// Print one JSON object instead of text
@@ -212,22 +212,22 @@ pub struct Take {
     ///
     /// An issue (`42`, `#42`, `issue-42`, a URL that ends in `/issues/42`) or another key of lower-case letters,
     /// digits, `.`, `_` and `-`. One thing has one spelling on the remote, always.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     pub name: String,
 
     /// Why, in a line for people
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other)]
     pub note: Option<String>,
 
     /// The branch that the work will be on, for people
-    #[arg(long, value_name = "BRANCH")]
+    #[arg(long, value_name = "BRANCH", value_hint = ValueHint::Other)]
     pub branch: Option<String>,
 
     /// Who holds the claim, if not your git identity
     ///
     /// Who holds the claim, as in `Nightly Bot` or `Nightly Bot <bot@example.com>`. Without it: `GIT_CLAIM_WHO` in the
     /// environment, else the configuration `claim.who`, else your git identity.
-    #[arg(long = "as", value_name = "WHO")]
+    #[arg(long = "as", value_name = "WHO", value_hint = ValueHint::Other)]
     pub who: Option<String>,
 
     /// Say yes if this clone holds it already
@@ -242,7 +242,7 @@ pub struct Take {
 #[derive(Debug, Clone, Args)]
 pub struct Release {
     /// The claim to give back
-    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other, required_unless_present = "all", conflicts_with = "all")]
     pub name: Option<String>,
 
     /// Release every claim of this clone on the remote
@@ -252,7 +252,7 @@ pub struct Release {
     /// Release somebody else's claim, if its id is still ID
     ///
     /// Release somebody else's claim, if its id is still ID: 7 or more hex digits, as a report showed them.
-    #[arg(long, value_name = "ID", requires = "name", conflicts_with = "all")]
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "name", conflicts_with = "all")]
     pub expect: Option<String>,
 }
 
@@ -268,7 +268,7 @@ pub struct List {
 #[derive(Debug, Clone, Args)]
 pub struct Show {
     /// The claim to show
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     pub name: String,
 }
 
@@ -276,7 +276,7 @@ pub struct Show {
 #[derive(Debug, Clone, Args)]
 pub struct Verify {
     /// The claim to ask about
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     pub name: String,
 }
 
@@ -284,7 +284,7 @@ pub struct Verify {
 #[derive(Debug, Clone, Args)]
 pub struct Renew {
     /// The claim to renew
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     pub name: String,
 }
 

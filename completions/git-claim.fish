@@ -1,0 +1,115 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_git_claim_global_optspecs
+    string join \n remote= timeout= json q/quiet color= h/help V/version
+end
+
+function __fish_git_claim_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_git_claim_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_git_claim_using_subcommand
+    set -l cmd (__fish_git_claim_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c git-claim -n "__fish_git_claim_needs_command" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_needs_command" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_needs_command" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_needs_command" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_needs_command" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_needs_command" -s V -l version -d 'Print version'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "take" -d 'Claim an issue, if nobody else has'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "release" -d 'Give a claim back'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "list" -d 'List the claims on the remote'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "show" -d 'Show the whole record of a claim'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "verify" -d 'Ask whether a claim is still yours'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "renew" -d 'Say that you are still at it'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "man" -d 'Print the manual page'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "completions" -d 'Print the completions for a shell'
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l note -d 'Why, in a line for people' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l branch -d 'The branch that the work will be on, for people' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l as -d 'Who holds the claim, if not your git identity' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l resume -d 'Say yes if this clone holds it already'
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -l expect -d 'Release somebody else\'s claim, if its id is still ID' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -l all -d 'Release every claim of this clone on the remote'
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand list" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand list" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand list" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand list" -l long -d 'Read the records too: holder, host, age and note of every claim'
+complete -c git-claim -n "__fish_git_claim_using_subcommand list" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand list" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand show" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand show" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand show" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand show" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand show" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l roff -d 'Print the page\'s source, for man(1)'
+complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand man" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand completions" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand completions" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand completions" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand completions" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand completions" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
