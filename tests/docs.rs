@@ -360,3 +360,52 @@ fn bash_completes_git_claim_through_gits_own_completion() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// The README's tour as one shell session: the output of every command, standard error included, is what stands below
+/// it. `[WORD]` stands for what differs from run to run, `...` for lines of no interest.
+#[test]
+fn the_tour_of_the_readme_is_true() {
+    let readme = read("README.md");
+    let mut steps: Vec<(&str, String)> = Vec::new();
+    for (language, line) in fenced(&readme) {
+        match (language, line.strip_prefix("$ "), steps.last_mut()) {
+            ("console", Some(command), _) => steps.push((command, String::new())),
+            ("console", None, Some((_, output))) => output.push_str(&format!("{line}\n")),
+            _ => {}
+        }
+    }
+    assert!(steps.len() > 10, "the search finds them: {steps:#?}");
+
+    const BEFORE_EACH: char = '\u{1e}';
+    let script: String = std::iter::once("exec 2>&1\n".to_owned())
+        .chain(steps.iter().map(|(command, _)| format!("printf '\\036'\n{command}\n")))
+        .collect();
+    let program = Path::new(env!("CARGO_BIN_EXE_git-claim")).parent().expect("a folder");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(program.to_owned()).chain(std::env::split_paths(&path));
+    let place = tempfile::tempdir().expect("a place for the session");
+    let session = Command::new("bash")
+        .args(["--norc", "--noprofile", "-c", &script])
+        .current_dir(&place)
+        .env_clear()
+        .env("PATH", std::env::join_paths(path).expect("no colon in a build folder"))
+        .env("HOME", place.path())
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .expect("bash");
+    let output = String::from_utf8(session.stdout).expect("UTF-8");
+    let seen: Vec<_> = output.split(BEFORE_EACH).skip(1).collect();
+    assert_eq!(seen.len(), steps.len(), "every command ran: {output}");
+
+    let any = |expected: &str| {
+        ["[ID]", "[SHORT-ID]", "[HOST]", "[AGE]"]
+            .iter()
+            .fold(expected.to_owned(), |text, word| text.replace(word, "[..]"))
+    };
+    for ((command, expected), seen) in steps.iter().zip(seen) {
+        // The command heads both texts, so that a failure says which one it was.
+        let expected = format!("$ {command}\n{}", any(expected));
+        snapbox::assert_data_eq!(format!("$ {command}\n{seen}"), snapbox::Data::text(expected));
+    }
+}
