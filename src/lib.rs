@@ -4,4 +4,15 @@
 //! The pure modules ([`claim`], [`verdict`]) decide on values and know neither I/O, clock nor randomness;
 //! the edge modules fetch those values and are kept thin.
 
+pub mod checkout;
+pub mod claim;
 pub mod cli;
+pub mod commands;
+pub mod held;
+pub mod identity;
+pub mod output;
+pub mod remote;
+pub mod settings;
+pub mod verdict;
+pub mod wait;
+pub mod wire;

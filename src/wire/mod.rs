@@ -3,11 +3,52 @@
 //! A [`Link`] speaks to one remote. It reports what the remote said and never what that *means*:
 //! verdicts are made in [`crate::verdict`], from these reports and a fresh look at the ref.
 
-use std::time::Duration;
+mod advertisement;
+mod child;
+mod conversation;
+mod deadline;
+mod direct;
+mod fetch;
+mod helper;
+mod reading;
+mod report;
+mod send_pack;
+mod ssh;
+mod tcp;
+pub mod words;
+
+use std::{path::PathBuf, time::Duration};
 
 use gix::{ObjectId, bstr::BString};
 
-use crate::claim::commit::Draft;
+use crate::{claim::commit::Draft, remote::Destination, settings::Ssh};
+use words::Words;
+
+/// How to speak to remotes: the same for every link of one invocation.
+pub struct Manner<'a> {
+    /// The time given to one exchange.
+    pub timeout: Duration,
+    /// The user's ssh, if not plain `ssh`.
+    pub ssh: Ssh,
+    /// Whether there is a terminal at which somebody can be asked for a password.
+    pub may_ask: bool,
+    /// Takes what the remote says in prose.
+    pub words: Words,
+    /// The git directory of the clone we stand in, whose configuration git's helpers read.
+    pub git_dir: Option<PathBuf>,
+    /// The object directory of that clone, which a helper's fetch may compare with.
+    pub objects: Option<PathBuf>,
+    /// The commits that the clone holds, asked for only where a server cannot leave out trees.
+    pub have: Box<dyn Fn() -> Vec<ObjectId> + 'a>,
+}
+
+/// The link that the URL of `to` asks for. Nothing is opened before it is used.
+pub fn link<'a>(to: &'a Destination, manner: &'a Manner<'a>) -> Box<dyn Link + 'a> {
+    match &to.helper {
+        Some(helper) => Box::new(helper::Helper::new(helper, to, manner)),
+        None => Box::new(direct::Direct::new(to, manner)),
+    }
+}
 
 /// One remote, spoken to by whatever transport its URL asks for.
 pub trait Link {

@@ -1,0 +1,238 @@
+//! The clone's own records: the proof that *this clone* took a claim.
+//!
+//! A record is written before the command leaves, as *pending*, and becomes *held* when the remote said yes. So
+//! whatever ends us in between, the next command still recognises a claim that did land. Each take has a file
+//! of its own, named by its token: two processes of one clone can never overwrite or remove each
+//! other's proof. A record is never the answer to "is it free"; it only says which of the remote's claims are ours.
+//!
+//! A record names the clone it was written in. A clone copied or moved elsewhere owns nothing.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use chrono::{DateTime, Utc};
+use gix::ObjectId;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::{name::ClaimRef, token::Token};
+
+/// The folder of all records, in the common git directory.
+const FOLDER: &str = "claims";
+/// A pending record this old, whose claim is not on the remote, never landed.
+const PENDING_FOR: chrono::TimeDelta = chrono::TimeDelta::days(2);
+
+/// The records of one clone about one remote.
+#[derive(Debug, Clone)]
+pub struct Held {
+    folder: PathBuf,
+    home: Home,
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldRecord {
+    /// The format of this file: 1.
+    pub version: u32,
+    /// The claim's full ref name.
+    #[serde(rename = "ref")]
+    pub refname: String,
+    /// The token that went into the claim commit.
+    pub token: Token,
+    /// The claim's id when we last knew it; absent while the take is pending.
+    pub tip: Option<String>,
+    /// The raw commit at `tip`, to make its child from.
+    pub commit: Option<String>,
+    /// When it was taken, by this machine's clock.
+    pub taken: DateTime<Utc>,
+    /// The remote's URL, without credentials, for people who look into the file.
+    pub remote: String,
+    /// The process that took it.
+    pub process: u32,
+    /// The clone that it was taken in.
+    pub clone: Home,
+}
+
+/// Which clone a record belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Home {
+    /// The common git directory, with symbolic links resolved.
+    path: String,
+    /// Its number on its file system, where there is one: a copy at the same path has another.
+    inode: Option<u64>,
+}
+
+impl Home {
+    fn of(common_dir: &Path) -> io::Result<Self> {
+        let path = common_dir.canonicalize()?;
+        #[cfg(unix)]
+        let inode = Some(std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path)?));
+        #[cfg(not(unix))]
+        let inode = None;
+        Ok(Self { path: path.to_string_lossy().into_owned(), inode })
+    }
+}
+
+impl HeldRecord {
+    /// The claim's id, if the take is known to have been won.
+    pub fn tip(&self) -> Option<ObjectId> {
+        self.tip.as_deref().and_then(|hex| ObjectId::from_hex(hex.as_bytes()).ok())
+    }
+}
+
+impl Held {
+    /// The records of the clone at `common_dir` about the remote that `key` stands for. Reads nothing yet.
+    pub fn of(common_dir: &Path, key: &str) -> io::Result<Self> {
+        Ok(Self { folder: common_dir.join(FOLDER).join(key), home: Home::of(common_dir)? })
+    }
+
+    /// The clone that records are written for.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Writes `record`, in one step. Replaces an earlier state of the same take and nothing else.
+    pub fn write(&self, record: &HeldRecord, claim: &ClaimRef) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".new-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(&self.folder)?;
+        serde_json::to_writer_pretty(&mut file, record)?;
+        io::Write::write_all(&mut file, b"\n")?;
+        file.persist(self.path(claim, record.token)).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Removes the record of one take. That it is gone already is fine.
+    pub fn forget(&self, claim: &ClaimRef, token: Token) -> io::Result<()> {
+        match fs::remove_file(self.path(claim, token)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The records of this very clone, of `claim` or of all, newest first.
+    ///
+    /// Damaged files and those of another clone are left out; [`strangers`](Self::strangers) tells of the latter.
+    pub fn records(&self, claim: Option<&ClaimRef>) -> Vec<HeldRecord> {
+        self.read(claim).into_iter().filter(|record| record.clone == self.home).collect()
+    }
+
+    /// Whether there are records of `claim` that were written in another clone, of which this one is a copy.
+    pub fn strangers(&self, claim: &ClaimRef) -> bool {
+        self.read(Some(claim)).iter().any(|record| record.clone != self.home)
+    }
+
+    /// Removes pending records of `claim` that are too old to land any more, except those with a token in `alive`.
+    pub fn tidy(&self, claim: &ClaimRef, now: DateTime<Utc>, alive: &[Token]) {
+        for record in self.records(Some(claim)) {
+            if record.tip.is_none()
+                && now - record.taken > PENDING_FOR
+                && !alive.contains(&record.token)
+            {
+                let _ = self.forget(claim, record.token);
+            }
+        }
+    }
+
+    fn read(&self, claim: Option<&ClaimRef>) -> Vec<HeldRecord> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let start = claim.map(|claim| format!("{}~", claim.short())).unwrap_or_default();
+        let mut records: Vec<HeldRecord> = entries
+            .flatten()
+            .filter(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name.starts_with(&start) && !name.starts_with('.') && name.ends_with(".json")
+            })
+            .filter_map(|entry| serde_json::from_slice(&fs::read(entry.path()).ok()?).ok())
+            .filter(|record: &HeldRecord| {
+                claim.is_none_or(|claim| *claim.full() == record.refname.as_str())
+            })
+            .collect();
+        records.sort_by_key(|record| std::cmp::Reverse(record.taken));
+        records
+    }
+
+    fn path(&self, claim: &ClaimRef, token: Token) -> PathBuf {
+        // `~` occurs in no claim's name, so no name is the beginning of another.
+        self.folder.join(format!("{}~{token}.json", claim.short()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::name::{ClaimName, Prefix};
+
+    fn claim(name: &str) -> ClaimRef {
+        ClaimRef::new(&Prefix::default(), &ClaimName::parse(name).expect("a name"))
+    }
+
+    fn record(held: &Held, claim: &ClaimRef, byte: u8) -> HeldRecord {
+        HeldRecord {
+            version: 1,
+            refname: claim.full().to_string(),
+            token: Token::from_bytes([byte; 16]),
+            tip: None,
+            commit: None,
+            taken: DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(i64::from(byte)),
+            remote: "/srv/it.git".into(),
+            process: 1,
+            clone: held.home().clone(),
+        }
+    }
+
+    #[test]
+    fn each_take_has_its_own_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let held = Held::of(dir.path(), "key").expect("it exists");
+        let (four, forty_two) = (claim("4"), claim("42"));
+        let (first, second, other) =
+            (record(&held, &four, 1), record(&held, &four, 2), record(&held, &forty_two, 3));
+        for (record, claim) in [(&first, &four), (&second, &four), (&other, &forty_two)] {
+            held.write(record, claim).expect("written");
+        }
+        assert_eq!(held.records(Some(&four)), [second.clone(), first.clone()], "newest first");
+        held.forget(&four, first.token).expect("removed");
+        held.forget(&four, first.token).expect("twice is fine");
+        assert_eq!(held.records(Some(&four)), [second]);
+        assert_eq!(held.records(None).len(), 2);
+    }
+
+    #[test]
+    fn a_copy_owns_nothing_and_damage_is_passed_over() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let held = Held::of(dir.path(), "key").expect("it exists");
+        let four = claim("4");
+        held.write(&record(&held, &four, 1), &four).expect("written");
+        let copy = tempfile::tempdir().expect("a folder");
+        let there = copy.path().join(FOLDER).join("key");
+        fs::create_dir_all(&there).expect("made");
+        for entry in fs::read_dir(dir.path().join(FOLDER).join("key")).expect("there").flatten() {
+            fs::copy(entry.path(), there.join(entry.file_name())).expect("copied");
+        }
+        fs::write(there.join("issue-4~torn.json"), "{\"version\": 1, \"ref").expect("written");
+        let elsewhere = Held::of(copy.path(), "key").expect("it exists");
+        assert_eq!(elsewhere.records(Some(&four)), []);
+        assert!(elsewhere.strangers(&four));
+        assert!(!held.strangers(&four));
+    }
+
+    #[test]
+    fn a_pending_record_is_kept_while_it_may_land() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let held = Held::of(dir.path(), "key").expect("it exists");
+        let four = claim("4");
+        let pending = record(&held, &four, 1);
+        held.write(&pending, &four).expect("written");
+        held.tidy(&four, pending.taken + chrono::TimeDelta::days(1), &[]);
+        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), &[pending.token]);
+        assert_eq!(held.records(Some(&four)).len(), 1);
+        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), &[]);
+        assert_eq!(held.records(Some(&four)).len(), 0);
+    }
+}

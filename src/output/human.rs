@@ -1,0 +1,234 @@
+//! The report for people: what happened, what it means for the claim, what to do next.
+//!
+//! Standard output gets the result, whose last line is one greppable verdict; the story goes to standard error.
+
+use chrono::{DateTime, Utc};
+use gix::ObjectId;
+
+use super::{
+    ClaimReport, Detail, Report, Shown,
+    escape::line,
+    ui::{Tone, Ui},
+};
+use crate::{
+    claim::{age, record::Reading},
+    verdict::{Exit, Verdict},
+};
+
+/// Tells all of `report`.
+pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
+    if report.detail == Detail::Table {
+        table(report, ui, now);
+        return;
+    }
+    for claim in &report.claims {
+        match &claim.verdict {
+            Verdict::Listed => {
+                for (label, text) in facts(claim, now) {
+                    ui.result(&format!("{label:<8} {text}"));
+                }
+            }
+            Verdict::Held(_) => {
+                ui.say(&format!("{} is held by {}", line(&claim.claim.short()), holder(claim)));
+                tell_facts(claim, ui, now);
+            }
+            Verdict::Lost(_) => {
+                ui.say(&format!(
+                    "{} is not yours: {} holds it",
+                    line(&claim.claim.short()),
+                    holder(claim)
+                ));
+                tell_facts(claim, ui, now);
+            }
+            Verdict::Refused(reason) => {
+                ui.error(&format!("the remote refuses: {}", lines(reason)));
+            }
+            Verdict::Unknown(reason) => {
+                ui.error(&format!("could not tell: {}", lines(reason)));
+            }
+            Verdict::Claimed(_)
+            | Verdict::Released
+            | Verdict::Renewed(_)
+            | Verdict::Yours(_)
+            | Verdict::Free => {}
+        }
+        for hint in &claim.hints {
+            ui.hint(&line(hint));
+        }
+        ui.result(&verdict(claim, ui));
+    }
+    if report.claims.is_empty() {
+        ui.result(&format!("released 0 claims on {}", remote(report)));
+    }
+}
+
+/// The verdict's line: `claimed issue-42 <id>`, `held issue-42 by …`.
+fn verdict(claim: &ClaimReport, ui: &Ui) -> String {
+    let tone = match claim.verdict.exit() {
+        Exit::Yes => Tone::Good,
+        Exit::Unknown => Tone::Doubtful,
+        Exit::No | Exit::Held | Exit::Refused | Exit::Usage | Exit::Failure => Tone::Bad,
+    };
+    let word = ui.paint(tone, claim.verdict.word());
+    let short = claim.claim.short();
+    let name = line(&short);
+    match &claim.verdict {
+        Verdict::Claimed(id) | Verdict::Renewed(id) | Verdict::Yours(id) => {
+            format!("{word} {name} {id}")
+        }
+        Verdict::Released => match claim.id {
+            Some(id) => format!("{word} {name} {id}"),
+            None => format!("{word} {name}"),
+        },
+        Verdict::Held(_) => format!("{word} {name} by {}", holder(claim)),
+        Verdict::Lost(_) => format!("{word} {name} to {}", holder(claim)),
+        // A record was asked for and shown: the answer is yes, and what it says is that the claim is held.
+        Verdict::Listed => format!("held {name} by {}", holder(claim)),
+        Verdict::Free | Verdict::Refused(_) | Verdict::Unknown(_) => format!("{word} {name}"),
+    }
+}
+
+/// `Name <email> on host`, as far as it is known.
+fn holder(claim: &ClaimReport) -> String {
+    match claim.record.reading() {
+        Some(Reading::Claim(record)) => {
+            let who = record.holder.to_string();
+            match &record.host {
+                Some(host) => format!("{} on {}", line(&who), line(host)),
+                None => line(&who).into_owned(),
+            }
+        }
+        Some(Reading::ByHand(by_hand)) => line(&by_hand.who.to_string()).into_owned(),
+        Some(Reading::Unreadable(_)) | None => "somebody (record not read)".into(),
+    }
+}
+
+fn tell_facts(claim: &ClaimReport, ui: &Ui, now: DateTime<Utc>) {
+    for (label, text) in facts(claim, now)
+        .into_iter()
+        .filter(|(label, _)| !matches!(*label, "claim" | "holder" | "host"))
+    {
+        ui.say(&format!("  {label:<8} {text}"));
+    }
+}
+
+/// Everything known about a claim, each with its label, safe to show.
+fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("claim", line(&claim.claim.short()).into_owned())];
+    let mut add = |label: &'static str, text: Option<String>| {
+        if let Some(text) = text {
+            facts.push((label, line(&text).into_owned()));
+        }
+    };
+    match &claim.record {
+        Shown::Read(Reading::Claim(record)) => {
+            add("holder", Some(record.holder.to_string()));
+            add("host", record.host.clone());
+            add("since", Some(moment(record.claimed_at, now)));
+            add("renewed", record.renewed_at.map(|at| moment(at, now)));
+            add("promise", record.heartbeat.map(|seconds| format!("a renewal every {seconds} s")));
+            add("branch", record.branch.clone());
+            add("head", record.head.clone());
+            add("job", record.job.clone());
+            add(
+                "process",
+                record.process.as_ref().map(|process| format!("{} on that host", process.pid)),
+            );
+            add(
+                "took",
+                record.took_over.as_ref().map(|took| format!("over {} of {}", took.id, took.who)),
+            );
+            add("reason", record.reason.clone());
+            add("note", record.note.clone());
+        }
+        Shown::Read(Reading::ByHand(by_hand)) => {
+            add("holder", Some(by_hand.who.to_string()));
+            add("since", by_hand.at.map(|at| moment(at, now)));
+            add("note", Some(by_hand.subject.clone()));
+            add("record", Some("made by hand or by another tool".into()));
+        }
+        Shown::Read(Reading::Unreadable(why)) => add("record", Some(format!("unreadable: {why}"))),
+        Shown::NotRead(why) => add("record", Some(format!("not read: {why}"))),
+        Shown::Unasked => {}
+    }
+    add("id", claim.id.map(|id| id.to_string()));
+    add("mine", claim.mine.then(|| "yes, taken by this clone".into()));
+    facts
+}
+
+/// `2026-11-30 16:34:00 UTC (2 hours ago)`
+fn moment(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    format!("{} UTC ({})", at.format("%Y-%m-%d %H:%M:%S"), age::ago(at, now))
+}
+
+fn table(report: &Report, ui: &Ui, now: DateTime<Utc>) {
+    let rows: Vec<[String; 6]> = report.claims.iter().map(|claim| row(claim, now)).collect();
+    let mut widths = [0; 6];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        ui.result(cells.join("  ").trim_end());
+    }
+    let count = rows.len();
+    let claims = if count == 1 { "claim" } else { "claims" };
+    ui.result(&format!("{count} {claims} on {}", remote(report)));
+}
+
+/// Name, id, mine, holder and host, age, note.
+fn row(claim: &ClaimReport, now: DateTime<Utc>) -> [String; 6] {
+    let (who, age, note) = match &claim.record {
+        Shown::Read(Reading::Claim(record)) => (
+            holder(claim),
+            age::ago(record.last_sign_of_life(), now),
+            record
+                .note
+                .as_deref()
+                .and_then(|note| note.lines().next())
+                .unwrap_or_default()
+                .to_owned(),
+        ),
+        Shown::Read(Reading::ByHand(by_hand)) => (
+            holder(claim),
+            by_hand.at.map(|at| age::ago(at, now)).unwrap_or_default(),
+            by_hand.subject.clone(),
+        ),
+        Shown::Read(Reading::Unreadable(why)) => {
+            (format!("(unreadable: {why})"), String::new(), String::new())
+        }
+        Shown::NotRead(why) => (format!("(not read: {why})"), String::new(), String::new()),
+        Shown::Unasked => Default::default(),
+    };
+    let mine = if claim.mine { "mine" } else { "-" };
+    let cells = [
+        claim.claim.short().into_owned(),
+        claim.id.map(short).unwrap_or_default(),
+        mine.into(),
+        who,
+        age,
+        note,
+    ];
+    cells.map(|cell| line(&cell).into_owned())
+}
+
+/// Enough of an id to name it in `--expect`, where there is one tip to mean.
+fn short(id: ObjectId) -> String {
+    id.to_hex_with_len(12).to_string()
+}
+
+fn remote(report: &Report) -> String {
+    match &report.remote {
+        Some((Some(name), url)) => format!("{name} ({url})"),
+        Some((None, url)) => url.clone(),
+        None => "no remote".into(),
+    }
+}
+
+/// A text of several lines, each made safe.
+fn lines(text: &str) -> String {
+    text.lines().map(line).collect::<Vec<_>>().join("\n  ")
+}

@@ -1,0 +1,109 @@
+//! The one object that `--json` prints, documented in the man page under OUTPUT.
+
+use serde_json::{Map, Value, json};
+
+use super::{ClaimReport, Report, Shown};
+use crate::{
+    claim::record::{Person, Reading},
+    verdict::{Exit, Verdict},
+};
+
+/// The version of the object's form; a field may be added without a new one.
+const VERSION: u32 = 1;
+
+/// The report as one line of JSON.
+pub fn object(report: &Report) -> String {
+    let reason = report.claims.iter().find_map(|claim| reason(&claim.verdict));
+    json!({
+        "version": VERSION,
+        "command": report.command,
+        "verdict": report.word(),
+        "exit": report.exit().code(),
+        "remote": report.remote.as_ref().map(|(name, url)| json!({ "name": name, "url": url })),
+        "claims": report.claims.iter().map(claim).collect::<Vec<_>>(),
+        "reason": reason,
+    })
+    .to_string()
+}
+
+/// An error that kept a verdict from being sought, in the same form.
+pub fn error(command: &str, exit: Exit, reason: &str) -> String {
+    json!({
+        "version": VERSION,
+        "command": command,
+        "verdict": "error",
+        "exit": exit.code(),
+        "remote": null,
+        "claims": [],
+        "reason": reason,
+    })
+    .to_string()
+}
+
+fn reason(verdict: &Verdict) -> Option<&str> {
+    match verdict {
+        Verdict::Refused(reason) | Verdict::Unknown(reason) => Some(reason),
+        _ => None,
+    }
+}
+
+fn claim(report: &ClaimReport) -> Value {
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
+    put("name", report.claim.short().into());
+    put("ref", report.claim.full().to_string().into());
+    put("id", report.id.map(|id| id.to_string()).into());
+    put("mine", report.mine.into());
+    put("verdict", report.verdict.word().into());
+    put("reason", reason(&report.verdict).into());
+    put("record", kind(&report.record).into());
+    let (mut holder, mut since, mut subject, mut unreadable) =
+        (Value::Null, Value::Null, Value::Null, Value::Null);
+    let mut record = None;
+    match &report.record {
+        Shown::Read(Reading::Claim(read)) => {
+            holder = person(&read.holder);
+            since = time(read.claimed_at);
+            record = Some(read);
+        }
+        Shown::Read(Reading::ByHand(by_hand)) => {
+            holder = person(&by_hand.who);
+            since = by_hand.at.map(time).into();
+            subject = by_hand.subject.clone().into();
+        }
+        Shown::Read(Reading::Unreadable(why)) | Shown::NotRead(why) => {
+            unreadable = why.clone().into()
+        }
+        Shown::Unasked => {}
+    }
+    put("holder", holder);
+    put("host", record.and_then(|read| read.host.clone()).into());
+    put("since", since);
+    put("renewed", record.and_then(|read| read.renewed_at).map(time).into());
+    put("heartbeat", record.and_then(|read| read.heartbeat).into());
+    put("note", record.and_then(|read| read.note.clone()).into());
+    put("branch", record.and_then(|read| read.branch.clone()).into());
+    put("head", record.and_then(|read| read.head.clone()).into());
+    put("job", record.and_then(|read| read.job.clone()).into());
+    put("token", record.map(|read| read.token.to_string()).into());
+    put("subject", subject);
+    put("unreadable", unreadable);
+    Value::Object(object)
+}
+
+fn kind(record: &Shown) -> &'static str {
+    match record {
+        Shown::Read(Reading::Claim(_)) => "claim",
+        Shown::Read(Reading::ByHand(_)) => "by-hand",
+        Shown::Read(Reading::Unreadable(_)) => "unreadable",
+        Shown::NotRead(_) | Shown::Unasked => "not-read",
+    }
+}
+
+fn person(person: &Person) -> Value {
+    json!({ "name": person.name, "email": person.email })
+}
+
+fn time(at: chrono::DateTime<chrono::Utc>) -> Value {
+    at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true).into()
+}

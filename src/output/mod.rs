@@ -1,0 +1,110 @@
+//! A verdict, told to people ([`human`]) or to programs ([`json`]).
+//!
+//! Both tell the same [`Report`]; neither decides anything.
+
+pub mod escape;
+pub mod human;
+pub mod json;
+pub mod ui;
+
+use chrono::{DateTime, Utc};
+use gix::ObjectId;
+
+use crate::{
+    claim::{name::ClaimRef, record::Reading},
+    verdict::{Exit, Verdict},
+};
+use ui::Ui;
+
+/// All that one invocation has to say.
+#[derive(Debug)]
+#[must_use]
+pub struct Report {
+    /// The verb.
+    pub command: &'static str,
+    /// The remote's name, if it has one, and its URL without credentials.
+    pub remote: Option<(Option<String>, String)>,
+    /// One entry for each claim in question.
+    pub claims: Vec<ClaimReport>,
+    /// How much of a record is wanted.
+    pub detail: Detail,
+}
+
+/// How much people are shown of each claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// A verdict for each claim.
+    Verdicts,
+    /// A row for each claim, and their number.
+    Table,
+    /// All there is.
+    Whole,
+}
+
+/// What there is to say about one claim.
+#[derive(Debug, Clone)]
+pub struct ClaimReport {
+    /// The claim.
+    pub claim: ClaimRef,
+    /// The answer.
+    pub verdict: Verdict,
+    /// What the ref holds, as far as we know.
+    pub id: Option<ObjectId>,
+    /// Whether this clone can prove that it took the claim.
+    pub mine: bool,
+    /// The record at `id`.
+    pub record: Shown,
+    /// The next commands, for people.
+    pub hints: Vec<String>,
+}
+
+/// A record, as far as it is known.
+#[derive(Debug, Clone)]
+pub enum Shown {
+    /// It was read.
+    Read(Reading),
+    /// It was asked for in vain.
+    NotRead(String),
+    /// It was not asked for.
+    Unasked,
+}
+
+impl Shown {
+    /// The record, if it was read.
+    pub fn reading(&self) -> Option<&Reading> {
+        match self {
+            Self::Read(reading) => Some(reading),
+            Self::NotRead(_) | Self::Unasked => None,
+        }
+    }
+}
+
+impl Report {
+    /// The answer to the whole: that of the claim which most needs attention.
+    pub fn exit(&self) -> Exit {
+        self.claims.iter().map(|claim| claim.verdict.exit()).fold(Exit::Yes, Exit::worse)
+    }
+
+    /// The verdict whose exit status that is.
+    pub fn word(&self) -> &'static str {
+        match self.detail {
+            Detail::Table => Verdict::Listed.word(),
+            Detail::Verdicts | Detail::Whole => self
+                .claims
+                .iter()
+                .rev()
+                .find(|claim| claim.verdict.exit() == self.exit())
+                .map_or(Verdict::Released.word(), |claim| claim.verdict.word()),
+        }
+    }
+
+    /// Tells it in the way that `ui` was asked for.
+    pub fn tell(&self, ui: &Ui, now: DateTime<Utc>) -> Exit {
+        if ui.json() {
+            ui.result(&json::object(self));
+        } else {
+            human::tell(self, ui, now);
+        }
+        self.exit()
+    }
+}

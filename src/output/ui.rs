@@ -1,0 +1,167 @@
+//! Where text goes: results to standard output, everything else to standard error.
+//!
+//! Each call says what kind of text it prints, so that `--quiet` and colour are decided here and nowhere else.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread,
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::escape;
+use crate::{cli, settings::ColorWhen};
+
+/// A spinner is shown for what takes longer than this.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The program's voice.
+#[derive(Clone)]
+pub struct Ui {
+    quiet: bool,
+    json: bool,
+    color: bool,
+    bar: ProgressBar,
+}
+
+/// The kinds of verdict, by colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Yes.
+    Good,
+    /// No.
+    Bad,
+    /// Could not tell.
+    Doubtful,
+}
+
+impl Ui {
+    /// A voice as the command line asks for; colour is decided by [`with_color`](Self::with_color).
+    pub fn new(global: &cli::Global) -> Self {
+        Self { quiet: global.quiet, json: global.json, color: false, bar: ProgressBar::hidden() }
+    }
+
+    /// The same voice, in colour if the settings and the terminal want it.
+    ///
+    /// git's pager sits between us and the terminal when `GIT_PAGER_IN_USE` is set.
+    pub fn with_color(self, when: ColorWhen) -> Self {
+        let color = match when {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => {
+                io::stdout().is_terminal()
+                    || std::env::var("GIT_PAGER_IN_USE").is_ok_and(|value| value == "true")
+            }
+        };
+        Self { color, ..self }
+    }
+
+    /// Whether the result is to be one JSON object.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// A line of the result, on standard output.
+    pub fn result(&self, text: &str) {
+        if !self.quiet || self.json {
+            self.bar.suspend(|| out(&mut io::stdout().lock(), text));
+        }
+    }
+
+    /// A line of explanation, on standard error.
+    pub fn say(&self, text: &str) {
+        if !self.quiet && !self.json {
+            self.err(text);
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self, text: &str) {
+        if !self.quiet && !self.json {
+            self.err(&format!("hint: {text}"));
+        }
+    }
+
+    /// Something that the user did not ask about and has to know.
+    pub fn warn(&self, text: &str) {
+        if !self.quiet {
+            self.err(&format!("warning: {text}"));
+        }
+    }
+
+    /// What went wrong; never silenced.
+    pub fn error(&self, text: &str) {
+        self.err(&format!("error: {text}"));
+    }
+
+    /// A line that the remote said. It may say it with git's own prefix already.
+    pub fn remote(&self, text: &str) {
+        if !self.quiet {
+            let text = text.strip_prefix("remote:").unwrap_or(text);
+            self.err(&format!("remote: {}", escape::line(text.trim())));
+        }
+    }
+
+    /// `word` in the colour of `tone`.
+    pub fn paint(&self, tone: Tone, word: &str) -> String {
+        if !self.color {
+            return word.to_owned();
+        }
+        let code = match tone {
+            Tone::Good => 32,
+            Tone::Bad => 31,
+            Tone::Doubtful => 33,
+        };
+        format!("\x1b[{code}m{word}\x1b[m")
+    }
+
+    /// Shows that something is going on, until the guard is dropped.
+    ///
+    /// Where a child may ask for a password at the terminal (`may_ask`), nothing moves: one line says beforehand
+    /// whom we ask. Otherwise a spinner appears after half a second.
+    pub fn progress(&self, doing: &str, may_ask: bool) -> Progress {
+        let (done, stop) = channel();
+        if self.quiet || !io::stderr().is_terminal() {
+            return Progress { bar: self.bar.clone(), _done: done };
+        }
+        if may_ask {
+            self.say(doing);
+        } else {
+            let (bar, doing) = (self.bar.clone(), doing.to_owned());
+            thread::spawn(move || show_late(&bar, doing, &stop));
+        }
+        Progress { bar: self.bar.clone(), _done: done }
+    }
+
+    fn err(&self, text: &str) {
+        self.bar.suspend(|| out(&mut io::stderr().lock(), text));
+    }
+}
+
+fn show_late(bar: &ProgressBar, doing: String, stop: &Receiver<()>) {
+    if stop.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        bar.set_style(ProgressStyle::default_spinner());
+        bar.set_message(doing);
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        bar.enable_steady_tick(Duration::from_millis(100));
+    }
+}
+
+/// A reader that has gone away (`git claim list | head -1`) is no failure of ours: the exit status still tells.
+fn out(stream: &mut impl Write, text: &str) {
+    let _ = writeln!(stream, "{text}");
+}
+
+/// Takes the spinner away when dropped.
+pub struct Progress {
+    bar: ProgressBar,
+    _done: Sender<()>,
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

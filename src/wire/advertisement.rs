@@ -1,0 +1,271 @@
+//! What a server says first: its capabilities and, before protocol version 2, all its refs.
+//!
+//! Refs are looked at as they stream by and only the wanted ones are kept: a remote with a hundred thousand
+//! other refs costs time, never memory.
+
+use gix::{
+    ObjectId,
+    bstr::{BStr, ByteSlice},
+    hash::Kind,
+};
+
+use super::{
+    Advertised, LinkError,
+    conversation::{Conversation, Line},
+};
+
+/// The protocol that the server chose to speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// Versions 0 and 1: refs come with the greeting.
+    Classic,
+    /// Version 2: capabilities only, then commands.
+    Two,
+}
+
+/// What the server is able to do, as it said so.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Capabilities(Vec<Vec<u8>>);
+
+impl Capabilities {
+    fn of_line(rest_of_first_line: &[u8]) -> Self {
+        Self(
+            rest_of_first_line
+                .split(|byte| *byte == b' ')
+                .filter(|word| !word.is_empty())
+                .map(<[u8]>::to_vec)
+                .collect(),
+        )
+    }
+
+    /// Whether `name` was offered, with or without a value.
+    pub fn has(&self, name: &str) -> bool {
+        self.value(name).is_some()
+    }
+
+    /// The value offered for `name`: empty where it came without one.
+    pub fn value(&self, name: &str) -> Option<&BStr> {
+        self.0.iter().find_map(|word| {
+            let rest = word.strip_prefix(name.as_bytes())?;
+            match rest.split_first() {
+                None => Some(BStr::new("")),
+                Some((b'=', value)) => Some(value.as_bstr()),
+                Some(_) => None,
+            }
+        })
+    }
+
+    /// The hash that the repository uses; SHA-1 where it says nothing (gitprotocol-capabilities(5)).
+    pub fn object_format(&self) -> Result<Kind, LinkError> {
+        match self.value("object-format") {
+            None => Ok(Kind::Sha1),
+            Some(format) if format == "sha1" => Ok(Kind::Sha1),
+            Some(format) if format == "sha256" => Ok(Kind::Sha256),
+            Some(format) => Err(LinkError::Nonsense(format!("unknown object format '{format}'"))),
+        }
+    }
+}
+
+/// A server's greeting, with those of its refs that `wanted` asked for.
+#[derive(Debug)]
+pub struct Greeting {
+    /// The protocol spoken from here on.
+    pub version: Version,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// The repository's hash.
+    pub kind: Kind,
+    /// The wanted refs. Empty in version 2, where one has to ask.
+    pub refs: Vec<Advertised>,
+}
+
+/// Reads the greeting to its end, keeping the refs whose names are `wanted`.
+pub fn read(
+    conversation: &mut Conversation,
+    wanted: impl Fn(&BStr) -> bool,
+) -> Result<Greeting, LinkError> {
+    let mut greeting = Greeting {
+        version: Version::Classic,
+        capabilities: Capabilities::default(),
+        kind: Kind::Sha1,
+        refs: Vec::new(),
+    };
+    let mut first = true;
+    loop {
+        let Some(line) = conversation.next()?.text() else { return Ok(greeting) };
+        if line == b"version 2" && first {
+            return read_capabilities(conversation);
+        }
+        if line == b"version 1" && first {
+            continue;
+        }
+        let line = match (first, line.find_byte(0)) {
+            (true, Some(end)) => {
+                greeting.capabilities = Capabilities::of_line(&line[end + 1..]);
+                greeting.kind = greeting.capabilities.object_format()?;
+                &line[..end]
+            }
+            _ => line,
+        };
+        first = false;
+        if line.starts_with(b"shallow ") {
+            continue;
+        }
+        let (id, name) = ref_line(line, greeting.kind)?;
+        // `capabilities^{}` stands for an empty repository, `^{}` ends a peeled value, `.have` is no ref.
+        if !name.ends_with(b"^{}") && name != ".have" && wanted(name) {
+            greeting.refs.push(Advertised { name: name.to_owned(), id });
+        }
+    }
+}
+
+fn read_capabilities(conversation: &mut Conversation) -> Result<Greeting, LinkError> {
+    let mut capabilities = Capabilities::default();
+    while let Some(line) = conversation.next()?.text() {
+        if capabilities.0.len() >= 1_000 {
+            return Err(LinkError::Nonsense("capabilities without an end".into()));
+        }
+        capabilities.0.push(line.to_vec());
+    }
+    let kind = capabilities.object_format()?;
+    Ok(Greeting { version: Version::Two, capabilities, kind, refs: Vec::new() })
+}
+
+/// One exchange of `ls-refs` (gitprotocol-v2(5)) for refs whose names begin with one of `prefixes`.
+///
+/// The prefixes are a hint that servers may ignore, so what they send is sifted here again.
+pub fn ls_refs(
+    conversation: &mut Conversation,
+    greeting: &Greeting,
+    prefixes: &[&[u8]],
+) -> Result<Vec<Advertised>, LinkError> {
+    command(conversation, greeting, "ls-refs")?;
+    for prefix in prefixes {
+        conversation.say(&[b"ref-prefix ", *prefix, b"\n"].concat())?;
+    }
+    conversation.end()?;
+    conversation.send()?;
+    let mut refs = Vec::new();
+    loop {
+        match conversation.next()? {
+            Line::Flush => return Ok(refs),
+            // git's http helper ends each response so; the one before this may still be unread.
+            Line::ResponseEnd => {}
+            Line::Delimiter => return Err(LinkError::Nonsense("a delimiter among refs".into())),
+            line @ Line::Data(_) => {
+                let line = line.text().unwrap_or_default();
+                if line.starts_with(b"unborn ") {
+                    continue;
+                }
+                let (id, name) = ref_line(line, greeting.kind)?;
+                if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+                    refs.push(Advertised { name: name.to_owned(), id });
+                }
+            }
+        }
+    }
+}
+
+/// Begins a version 2 command, up to and including the delimiter before its arguments.
+pub fn command(
+    conversation: &mut Conversation,
+    greeting: &Greeting,
+    name: &str,
+) -> Result<(), LinkError> {
+    if !greeting.capabilities.has(name) {
+        return Err(LinkError::Nonsense(format!("the server offers no '{name}'")));
+    }
+    conversation.say(format!("command={name}\n").as_bytes())?;
+    if greeting.capabilities.has("agent") {
+        conversation.say(format!("agent={AGENT}\n").as_bytes())?;
+    }
+    if greeting.capabilities.has("object-format") {
+        conversation.say(format!("object-format={}\n", greeting.kind).as_bytes())?;
+    }
+    conversation.delimit()
+}
+
+/// How we introduce ourselves to servers.
+pub const AGENT: &str = concat!("git-claim/", env!("CARGO_PKG_VERSION"));
+
+/// `<id> SP <name>`, and in version 2 attributes that we did not ask for.
+pub fn ref_line(line: &[u8], kind: Kind) -> Result<(ObjectId, &BStr), LinkError> {
+    let parsed = line.split_once_str(" ").and_then(|(hex, name)| {
+        let id = ObjectId::from_hex(hex).ok().filter(|id| id.kind() == kind)?;
+        let name = name.split(|byte| *byte == b' ').next().filter(|name| !name.is_empty())?;
+        Some((id, name.as_bstr()))
+    });
+    parsed.ok_or_else(|| {
+        let shown = line[..line.len().min(200)].as_bstr().to_string();
+        LinkError::Nonsense(format!("not a line about a {kind} ref: {}", shown.escape_debug()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Cursor, time::Duration};
+
+    use super::*;
+    use crate::wire::{deadline::Deadline, words::Words};
+
+    fn hears(bytes: &[u8]) -> Conversation {
+        Conversation::new(
+            Box::new(Cursor::new(bytes.to_vec())),
+            Box::new(Vec::new()),
+            None,
+            Deadline::after(Duration::from_secs(5)),
+            Words::new(|_| {}),
+        )
+    }
+
+    const ONE: &str = "1111111111111111111111111111111111111111";
+
+    fn packet(payload: &str) -> String {
+        format!("{:04x}{payload}", payload.len() + 4)
+    }
+
+    #[test]
+    fn a_classic_greeting_is_sifted() {
+        let bytes = packet(&format!("{ONE} HEAD\0report-status object-format=sha1 agent=git/2\n"))
+            + &packet(&format!("{ONE} .have\n"))
+            + &packet(&format!("{ONE} refs/claims/issue-1\n"))
+            + &packet(&format!("{ONE} refs/heads/refs/claims/issue-1\n"))
+            + "0000";
+        let greeting = read(&mut hears(bytes.as_bytes()), |name| name == "refs/claims/issue-1")
+            .expect("a greeting");
+        assert_eq!(greeting.version, Version::Classic);
+        assert!(greeting.capabilities.has("report-status"));
+        assert!(!greeting.capabilities.has("report"));
+        assert_eq!(greeting.capabilities.value("agent"), Some("git/2".into()));
+        assert_eq!(greeting.refs.len(), 1);
+    }
+
+    #[test]
+    fn an_empty_repository_has_capabilities_and_no_refs() {
+        let zero = "0".repeat(64);
+        let bytes =
+            packet(&format!("{zero} capabilities^{{}}\0delete-refs object-format=sha256")) + "0000";
+        let greeting = read(&mut hears(bytes.as_bytes()), |_| true).expect("a greeting");
+        assert_eq!((greeting.kind, greeting.refs.len()), (Kind::Sha256, 0));
+        assert_eq!(read(&mut hears(b"0000"), |_| true).expect("older servers").refs.len(), 0);
+    }
+
+    #[test]
+    fn nonsense_is_an_error_and_never_a_panic() {
+        for bytes in [
+            "",
+            "00",
+            "0003",
+            "zzzz",
+            "ffff",
+            "0004",
+            "000ahello\n",
+            &packet(&format!("{ONE} refs/x\0object-format=sha256\n")),
+            &packet("not an id refs/x\0\n"),
+            &packet("ERR access denied"),
+            &packet(&format!("{ONE} \0caps\n")),
+        ] {
+            assert!(read(&mut hears(bytes.as_bytes()), |_| true).is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Programs that speak for us: `git upload-pack`, `git receive-pack`, `ssh`, `git-remote-<helper>`.
+//!
+//! A child's pipes are served by threads, so that no read or write of ours can outlast the deadline, whoever
+//! else holds the other end of the pipe. A child is always ended: by the end of its input, then by a
+//! request (TERM, which lets `git` end its own children), then for good.
+
+use std::{
+    io::{self, Read, Write},
+    process::{self, Command, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    LinkError,
+    deadline::Deadline,
+    words::{self, Words},
+};
+
+/// How long a child may take to end by itself once its input is closed.
+const OWN_END: Duration = Duration::from_millis(100);
+/// How long a child may take to end once asked to.
+const ASKED_END: Duration = Duration::from_millis(500);
+/// How long to wait for the last words of a child whose output has ended.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// A running child. Dropping it ends the program.
+pub struct Child {
+    process: process::Child,
+    quiet: Receiver<()>,
+}
+
+/// Starts `command` with its three standard streams in our hands; its standard error goes to `words`.
+pub fn spawn(
+    mut command: Command,
+    deadline: Deadline,
+    words: &Words,
+) -> Result<(Child, PipeReader, PipeWriter), LinkError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    speak_plainly(&mut command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command
+        .spawn()
+        .map_err(|error| LinkError::Local(format!("cannot start '{program}': {error}")))?;
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (process.stdin.take(), process.stdout.take(), process.stderr.take())
+    else {
+        return Err(LinkError::Local(format!("no pipes to '{program}'")));
+    };
+    let reader = PipeReader::over(stdout, deadline);
+    let writer = PipeWriter::over(stdin);
+    let (speaking, quiet) = channel();
+    let words = words.clone();
+    thread::spawn(move || listen(stderr, &words, speaking));
+    Ok((Child { process, quiet }, reader, writer))
+}
+
+/// Texts of children are shown to people and searched for signs of a closed door: ask for the untranslated ones,
+/// without touching the encoding (which `LC_ALL=C` would).
+fn speak_plainly(command: &mut Command) {
+    command.env_remove("LC_ALL").env_remove("LANGUAGE").env("LC_MESSAGES", "C");
+}
+
+/// Takes away what names *our* repository (`git rev-parse --local-env-vars`), as git does before it starts a server for
+/// another one.
+pub fn clean_repository_environment(command: &mut Command) {
+    const LOCAL: [&str; 16] = [
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    ];
+    for name in LOCAL {
+        command.env_remove(name);
+    }
+}
+
+/// Copies standard error to `words` until its end; dropping `_speaking` says that it came.
+fn listen(mut stderr: impl Read, words: &Words, _speaking: Sender<()>) {
+    let mut chunk = [0; 4096];
+    loop {
+        match stderr.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => words.hear(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+}
+
+impl Child {
+    /// Waits a moment for what the child still has to say on standard error.
+    pub fn last_words(&self) {
+        let _ = self.quiet.recv_timeout(LAST_WORDS);
+    }
+
+    fn ends_within(&mut self, limit: Duration) -> bool {
+        let deadline = Deadline::after(limit);
+        loop {
+            match self.process.try_wait() {
+                Ok(Some(_)) => return true,
+                Ok(None) if deadline.passed() => return false,
+                Ok(None) => thread::sleep(Duration::from_millis(1)),
+                Err(_) => return false,
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    fn ask_to_end(&self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        if let Some(pid) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn ask_to_end(&self) {}
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ends_within(OWN_END) {
+            return;
+        }
+        self.ask_to_end();
+        if self.ends_within(ASKED_END) {
+            return;
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The child's standard output, read no longer than the deadline allows.
+pub struct PipeReader {
+    chunks: Receiver<io::Result<Vec<u8>>>,
+    chunk: Vec<u8>,
+    at: usize,
+    deadline: Deadline,
+}
+
+impl PipeReader {
+    fn over(source: impl Read + Send + 'static, deadline: Deadline) -> Self {
+        // The bound keeps a fast server from filling our memory faster than we read.
+        let (sender, chunks) = sync_channel(4);
+        thread::spawn(move || pump(source, &sender));
+        Self { chunks, chunk: Vec::new(), at: 0, deadline }
+    }
+}
+
+fn pump(mut source: impl Read, sender: &SyncSender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut chunk = vec![0; 64 * 1024];
+        let read = match source.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => {
+                chunk.truncate(count);
+                Ok(chunk)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+        let failed = read.is_err();
+        if sender.send(read).is_err() || failed {
+            break;
+        }
+    }
+}
+
+impl Read for PipeReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.chunk.len() {
+            match self.chunks.recv_timeout(self.deadline.left()) {
+                Ok(chunk) => (self.chunk, self.at) = (chunk?, 0),
+                Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+            }
+        }
+        let count = (&self.chunk[self.at..]).read(out)?;
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// The child's standard input. What is flushed is on its way; dropping it closes the pipe.
+pub struct PipeWriter {
+    chunks: Sender<Vec<u8>>,
+    chunk: Vec<u8>,
+}
+
+impl PipeWriter {
+    fn over(mut sink: impl Write + Send + 'static) -> Self {
+        let (chunks, receiver) = channel::<Vec<u8>>();
+        // A child that stops reading ends this thread, and the reader then learns why.
+        thread::spawn(
+            move || while receiver.recv().is_ok_and(|chunk| sink.write_all(&chunk).is_ok()) {},
+        );
+        Self { chunks, chunk: Vec::new() }
+    }
+}
+
+impl Write for PipeWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.chunk.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.chunks
+            .send(std::mem::take(&mut self.chunk))
+            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+}
+
+/// What the failure of a read or write means for the conversation.
+pub fn broken_off(
+    child: Option<&Child>,
+    deadline: &Deadline,
+    words: &Words,
+    error: &io::Error,
+) -> LinkError {
+    if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) {
+        return deadline.error();
+    }
+    if let Some(child) = child {
+        child.last_words();
+    }
+    words::no_conversation(&words.take(), &format!("the remote hung up ({error})"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_silent_child_is_left_at_the_deadline_and_ended() {
+        let start = Instant::now();
+        let deadline = Deadline::after(Duration::from_millis(50));
+        let (child, mut reader, writer) =
+            spawn(shell("sleep 60 & sleep 60"), deadline, &Words::new(|_| {})).expect("sh starts");
+        let error = reader.read(&mut [0; 10]).expect_err("nothing comes");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(writer);
+        drop(child);
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_and_errors_become_words() {
+        let words = Words::new(|_| {});
+        let deadline = Deadline::after(Duration::from_secs(20));
+        let (child, mut reader, mut writer) =
+            spawn(shell("echo aside >&2; cat"), deadline, &words).expect("sh starts");
+        writer.write_all(b"hello").and_then(|()| writer.flush()).expect("it listens");
+        drop(writer);
+        let mut out = String::new();
+        reader.read_to_string(&mut out).expect("until the end");
+        child.last_words();
+        assert_eq!((out.as_str(), words.take().as_str()), ("hello", "aside"));
+    }
+}

@@ -1,0 +1,136 @@
+//! The link for local paths, `file://`, ssh and `git://`: we speak the protocol ourselves.
+//!
+//! Reading goes to upload-pack, writing to receive-pack, each over a connection of its own and never two at
+//! once: a server may serve one client at a time. Processes are started and sockets opened here rather than by
+//! gix-transport, which hides the child it starts: its words could not be heard nor its end brought about
+//! when the deadline passes.
+
+use std::process::Command;
+
+use gix::{
+    ObjectId,
+    bstr::{BStr, BString},
+    url::Scheme,
+};
+
+use super::{
+    Advertised, Edit, Link, LinkError, Manner, Reported, Tip,
+    child::{self, clean_repository_environment},
+    conversation::Conversation,
+    deadline::Deadline,
+    reading::{Reading, read_tips},
+    send_pack, ssh, tcp,
+};
+use crate::remote::Destination;
+
+/// A link to a path, an ssh host or a git-daemon.
+pub struct Direct<'a> {
+    to: &'a Destination,
+    manner: &'a Manner<'a>,
+    reading: Option<Reading>,
+}
+
+/// The two services of a git server.
+#[derive(Clone, Copy)]
+enum Service {
+    UploadPack,
+    ReceivePack,
+}
+
+impl<'a> Direct<'a> {
+    /// A link to `to`; nothing is opened yet.
+    pub fn new(to: &'a Destination, manner: &'a Manner<'a>) -> Self {
+        Self { to, manner, reading: None }
+    }
+
+    fn connect(&self, service: Service) -> Result<Conversation, LinkError> {
+        let deadline = Deadline::after(self.manner.timeout);
+        let (program, configured, version) = match service {
+            // Version 2 is for reading only; receive-pack is not told of it.
+            Service::UploadPack => ("git-upload-pack", &self.to.upload_pack, Some("version=2")),
+            Service::ReceivePack => ("git-receive-pack", &self.to.receive_pack, None),
+        };
+        let configured = configured.as_deref();
+        let url = &self.to.parsed;
+        let command = match url.scheme {
+            Scheme::Git => {
+                let host =
+                    url.host().ok_or_else(|| LinkError::Local("the URL names no host".into()))?;
+                let words = self.manner.words.clone();
+                return tcp::connect(host, url.port, program, &url.path, version, deadline, words);
+            }
+            Scheme::Ssh => {
+                let path: BString = gix::url::expand_path::for_shell(url.path.clone());
+                let program = configured.unwrap_or(program);
+                ssh::command(
+                    &self.manner.ssh,
+                    url,
+                    program,
+                    path.as_ref(),
+                    version,
+                    self.manner.may_ask,
+                )?
+            }
+            _ => local(configured, program, url.path.as_ref(), version)?,
+        };
+        let (child, reader, writer) = child::spawn(command, deadline, &self.manner.words)?;
+        let words = self.manner.words.clone();
+        Ok(Conversation::new(Box::new(reader), Box::new(writer), Some(child), deadline, words))
+    }
+}
+
+/// The server's program, run here for a repository at `path`.
+fn local(
+    configured: Option<&str>,
+    program: &str,
+    path: &BStr,
+    version: Option<&str>,
+) -> Result<Command, LinkError> {
+    let path = gix::path::from_bstr(path).map_err(|error| LinkError::Local(error.to_string()))?;
+    let mut command = match configured {
+        // A configured program is a shell snippet, as it is to git.
+        Some(snippet) => {
+            let mut command = Command::new("sh");
+            command.arg("-c").arg(format!("{snippet} \"$@\"")).arg(snippet);
+            command
+        }
+        // Through `git`, which finds its own programs wherever they are installed.
+        None => {
+            let mut command = Command::new("git");
+            command.arg(program.trim_start_matches("git-"));
+            command
+        }
+    };
+    clean_repository_environment(&mut command);
+    match version {
+        Some(version) => command.env("GIT_PROTOCOL", version),
+        None => command.env_remove("GIT_PROTOCOL"),
+    };
+    command.arg(path.as_os_str());
+    Ok(command)
+}
+
+impl Link for Direct<'_> {
+    fn list(&mut self, prefixes: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
+        self.reading = None;
+        let (reading, refs) = Reading::list(self.connect(Service::UploadPack)?, prefixes)?;
+        self.reading = Some(reading);
+        Ok(refs)
+    }
+
+    fn read(&mut self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
+        let mut reading = self.reading.take();
+        let tips =
+            read_tips(&mut reading, || self.connect(Service::UploadPack), tips, &*self.manner.have);
+        self.reading = reading;
+        tips
+    }
+
+    fn update(&mut self, edit: &Edit<'_>) -> Reported {
+        self.reading = None;
+        match self.connect(Service::ReceivePack) {
+            Ok(mut conversation) => send_pack::update(&mut conversation, edit),
+            Err(error) => Reported::Unsent(error),
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! The link for `https://`, `http://` and any `<helper>::`: git's own remote helpers (gitremote-helpers(7)).
+//!
+//! TLS, proxies, cookies, redirects and credentials stay git's: what `git push` can reach, this can reach with
+//! the same settings. Reading is protocol version 2 through `stateless-connect` where the helper and the server
+//! can; writing is the helper's `push` of exactly one ref, after its `list for-push` was compared with
+//! the expected value. The value listed is the value that the helper sends along (measured), so the server
+//! compares it again.
+//!
+//! The helper runs in the clone, for its configuration, but with an object directory of its own: what it is to
+//! push is laid there and what it fetches lands there, and the clone gains nothing.
+
+use std::{
+    ffi::OsString,
+    io::{BufRead, BufReader, Write},
+    process::Command,
+};
+
+use gix::{
+    ObjectId,
+    bstr::{BStr, ByteSlice},
+    hash::Kind,
+    objs::{self, Find, Write as _},
+    odb::{self, loose},
+};
+use tempfile::TempDir;
+
+use super::{
+    Advertised, Edit, Link, LinkError, Manner, Reported, Tip, advertisement,
+    child::{self, Child, PipeReader, PipeWriter},
+    conversation::Conversation,
+    deadline::Deadline,
+    reading::{Reading, read_tips},
+    send_pack,
+    words::Words,
+};
+use crate::{claim::commit::Draft, remote::Destination};
+
+/// A link through `git remote-<name>`.
+pub struct Helper<'a> {
+    name: &'a str,
+    to: &'a Destination,
+    manner: &'a Manner<'a>,
+    reading: Option<Reading>,
+    /// What was listed by a helper that cannot hand us a connection; it fetches by name.
+    listed: Vec<Advertised>,
+}
+
+impl<'a> Helper<'a> {
+    /// A link to `to` through the helper called `name`; nothing is started yet.
+    pub fn new(name: &'a str, to: &'a Destination, manner: &'a Manner<'a>) -> Self {
+        Self { name, to, manner, reading: None, listed: Vec::new() }
+    }
+
+    fn start(&self, objects: Option<&TempDir>) -> Result<Process, LinkError> {
+        let deadline = Deadline::after(self.manner.timeout);
+        let mut command = Command::new("git");
+        // A push certificate and a negotiation are for pushes of people's work; both would come from configuration.
+        command.args(["-c", "push.gpgSign=false", "-c", "push.negotiate=false"]);
+        command.arg(format!("remote-{}", self.name));
+        let url = gix::path::from_bstr(self.to.url.as_bstr())
+            .map_err(|error| LinkError::Local(error.to_string()))?;
+        match &self.to.name {
+            Some(name) => command.arg(name),
+            None => command.arg(url.as_os_str()),
+        };
+        command.arg(url.as_os_str());
+        command
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_SHALLOW_FILE", "");
+        if !self.manner.may_ask {
+            command.env("GIT_TERMINAL_PROMPT", "0");
+        }
+        if let Some(git_dir) = &self.manner.git_dir {
+            command.env("GIT_DIR", git_dir);
+        }
+        if let Some(objects) = objects {
+            command.env("GIT_OBJECT_DIRECTORY", objects.path());
+            command.env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                self.manner.objects.as_deref().map_or_else(OsString::new, Into::into),
+            );
+        }
+        let (child, reader, writer) = child::spawn(command, deadline, &self.manner.words)?;
+        let mut process = Process {
+            writer,
+            reader: BufReader::new(reader),
+            child,
+            deadline,
+            words: self.manner.words.clone(),
+            capabilities: Vec::new(),
+        };
+        process.capabilities = process.ask("capabilities")?;
+        for option in ["verbosity 0", "progress false", "object-format true"] {
+            if process.can("option") {
+                process.say(&format!("option {option}"))?;
+                process.line()?;
+            }
+        }
+        Ok(process)
+    }
+
+    /// A conversation with upload-pack through the helper, or the helper itself where it cannot give us one.
+    fn connect(&self) -> Result<Result<Conversation, Process>, LinkError> {
+        let mut process = self.start(None)?;
+        for way in ["stateless-connect", "connect"] {
+            if process.can(way) {
+                process.say(&format!("{way} git-upload-pack"))?;
+                return match process.line()?.as_str() {
+                    "" => Ok(Ok(process.into_conversation())),
+                    "fallback" => Ok(Err(process)),
+                    other => {
+                        Err(LinkError::Nonsense(format!("git remote-{} says '{other}'", self.name)))
+                    }
+                };
+            }
+        }
+        Ok(Err(process))
+    }
+
+    fn push(
+        &self,
+        process: &mut Process,
+        edit: &Edit<'_>,
+        objects: &TempDir,
+    ) -> Result<Reported, LinkError> {
+        let (refs, kind) = process.list(" for-push", |name| name == edit.refname)?;
+        let found = refs.first().map(|found| found.id);
+        if found != edit.expected {
+            return Ok(Reported::Unexpected { found });
+        }
+        let sent = match edit.new {
+            None => None,
+            Some(draft) => Some(lay_out(objects, draft, edit.base, kind).map_err(|error| {
+                LinkError::Local(format!(
+                    "cannot lay out the claim in {}: {error}",
+                    objects.path().display()
+                ))
+            })?),
+        };
+        let source = sent.map(|id| id.to_string()).unwrap_or_default();
+        let refname = edit.refname.as_bstr();
+        let Ok(refname) = refname.to_str() else {
+            return Err(LinkError::Local(format!(
+                "git remote-{} takes no such ref name",
+                self.name
+            )));
+        };
+        // From here on the server may have the command.
+        let answer = process
+            .say(&format!("push {source}:{refname}\n"))
+            .and_then(|()| process.answer_to(refname));
+        Ok(match answer {
+            Ok(Answer::Ok) => Reported::Done(sent),
+            Ok(Answer::Error(reason)) => Reported::Refused { sent, reason },
+            Err(error) => Reported::Lost { sent, error },
+        })
+    }
+
+    /// Has a helper without a connection for us fetch `tips` by the names they were listed under.
+    fn fetch(&self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
+        let objects = place()?;
+        let mut process = self.start(Some(&objects))?;
+        // The helper resolves names by its own listing.
+        process.list("", |_| false)?;
+        for tip in tips {
+            if let Some(listed) = self.listed.iter().find(|listed| listed.id == *tip)
+                && let Ok(name) = listed.name.to_str()
+            {
+                process.say_more(&format!("fetch {tip} {name}"))?;
+            }
+        }
+        process.say("")?;
+        while !process.line()?.is_empty() {}
+        drop(process);
+        let missing = || Tip::NotRead("the remote did not send it".into());
+        let Some(kind) = tips.first().map(|tip| tip.kind()) else { return Ok(Vec::new()) };
+        let store = odb::at(objects.path(), kind).ok();
+        Ok(tips
+            .iter()
+            .map(|id| {
+                store.as_ref().and_then(|store| read_object(store, *id)).unwrap_or_else(missing)
+            })
+            .collect())
+    }
+}
+
+impl Link for Helper<'_> {
+    fn list(&mut self, prefixes: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
+        self.reading = None;
+        match self.connect()? {
+            Ok(conversation) => {
+                let (reading, refs) = Reading::list(conversation, prefixes)?;
+                self.reading = Some(reading);
+                Ok(refs)
+            }
+            Err(mut process) => {
+                let wanted = |name: &BStr| prefixes.iter().any(|prefix| name.starts_with(prefix));
+                self.listed = process.list("", wanted)?.0;
+                Ok(self.listed.clone())
+            }
+        }
+    }
+
+    fn read(&mut self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
+        if !self.listed.is_empty() {
+            return self.fetch(tips);
+        }
+        let mut reading = self.reading.take();
+        let again = || {
+            self.connect()?
+                .map_err(|_| LinkError::Nonsense("the helper gives no second connection".into()))
+        };
+        let tips = read_tips(&mut reading, again, tips, &*self.manner.have);
+        self.reading = reading;
+        tips
+    }
+
+    fn update(&mut self, edit: &Edit<'_>) -> Reported {
+        self.reading = None;
+        let pushed = place().and_then(|objects| {
+            let mut process = self.start(Some(&objects))?;
+            if process.can("push") {
+                return self.push(&mut process, edit, &objects);
+            }
+            if process.can("connect") {
+                process.say("connect git-receive-pack")?;
+                if process.line()?.is_empty() {
+                    return Ok(send_pack::update(&mut process.into_conversation(), edit));
+                }
+            }
+            Err(LinkError::Local(format!("git remote-{} can neither push nor connect", self.name)))
+        });
+        pushed.unwrap_or_else(Reported::Unsent)
+    }
+}
+
+fn place() -> Result<TempDir, LinkError> {
+    tempfile::Builder::new()
+        .prefix("git-claim-")
+        .tempdir()
+        .map_err(|error| LinkError::Local(format!("no place for temporary objects: {error}")))
+}
+
+/// Writes the commit, the empty tree and the commit to be replaced, which the helper looks at, as loose objects.
+fn lay_out(
+    objects: &TempDir,
+    draft: &Draft,
+    base: Option<&[u8]>,
+    kind: Kind,
+) -> gix::Result<ObjectId> {
+    let store = loose::Store::at(objects.path(), kind);
+    store.write_buf(objs::Kind::Tree, b"")?;
+    if let Some(base) = base {
+        store.write_buf(objs::Kind::Commit, base)?;
+    }
+    store.write_buf(objs::Kind::Commit, &draft.encode(kind).data)
+}
+
+fn read_object(store: &odb::Handle, id: ObjectId) -> Option<Tip> {
+    let mut buffer = Vec::new();
+    let object = store.try_find(&id, &mut buffer).ok()??;
+    Some(match object.kind {
+        objs::Kind::Commit => Tip::Commit(object.data.to_vec()),
+        other => Tip::Other(other),
+    })
+}
+
+/// What the helper answers to a push of one ref.
+enum Answer {
+    Ok,
+    Error(String),
+}
+
+/// A running helper, spoken to in lines of text.
+struct Process {
+    // The order matters: hang up before the child is asked to end.
+    writer: PipeWriter,
+    reader: BufReader<PipeReader>,
+    child: Child,
+    deadline: Deadline,
+    words: Words,
+    capabilities: Vec<String>,
+}
+
+impl Process {
+    fn can(&self, what: &str) -> bool {
+        self.capabilities.iter().any(|can| can.trim_start_matches('*') == what)
+    }
+
+    /// Adds a line to what is to be said.
+    fn say_more(&mut self, line: &str) -> Result<(), LinkError> {
+        writeln!(self.writer, "{line}").map_err(|error| self.broken_off(&error))
+    }
+
+    /// Says a line, and all that was held back.
+    fn say(&mut self, line: &str) -> Result<(), LinkError> {
+        self.say_more(line)?;
+        self.writer.flush().map_err(|error| self.broken_off(&error))
+    }
+
+    fn line(&mut self) -> Result<String, LinkError> {
+        let mut line = Vec::new();
+        match self.reader.read_until(b'\n', &mut line) {
+            Ok(_) if line.pop() == Some(b'\n') => Ok(line.to_str_lossy().into_owned()),
+            Ok(_) => Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(self.broken_off(&error)),
+        }
+    }
+
+    /// Says a command and takes the lines of its answer, which an empty one ends.
+    fn ask(&mut self, command: &str) -> Result<Vec<String>, LinkError> {
+        self.say(command)?;
+        let mut lines = Vec::new();
+        loop {
+            match self.line()? {
+                line if line.is_empty() => return Ok(lines),
+                line => lines.push(line),
+            }
+        }
+    }
+
+    /// The `wanted` ones of the refs that the helper lists, and the hash of the repository.
+    fn list(
+        &mut self,
+        suffix: &str,
+        wanted: impl Fn(&BStr) -> bool,
+    ) -> Result<(Vec<Advertised>, Kind), LinkError> {
+        self.say(&format!("list{suffix}"))?;
+        let (mut refs, mut kind) = (Vec::new(), None);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if let Err(error) = self.reader.read_until(b'\n', &mut line) {
+                return Err(self.broken_off(&error));
+            }
+            let Some(line) = line.strip_suffix(b"\n") else {
+                return Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into()));
+            };
+            match line {
+                [] => return Ok((refs, kind.unwrap_or(Kind::Sha1))),
+                [b':', attribute @ ..] => {
+                    if let Some(format) = attribute.strip_prefix(b"object-format ") {
+                        kind = Some(format_of(format)?);
+                    }
+                }
+                // A symbolic ref, or a value that the helper does not know.
+                [b'@' | b'?', ..] => {}
+                line => {
+                    let known = kind.unwrap_or(if line.get(40) == Some(&b' ') {
+                        Kind::Sha1
+                    } else {
+                        Kind::Sha256
+                    });
+                    let (id, name) = advertisement::ref_line(line, known)?;
+                    kind = Some(known);
+                    if wanted(name) {
+                        refs.push(Advertised { name: name.to_owned(), id });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The answer about `refname` among those of a push. Lines about refs that were not pushed are of no concern.
+    fn answer_to(&mut self, refname: &str) -> Result<Answer, LinkError> {
+        let mut answer = None;
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return answer.ok_or_else(|| {
+                    LinkError::Nonsense("the helper does not say what became of the ref".into())
+                });
+            }
+            let said = match line.split_once(' ') {
+                Some(("ok", name)) if name == refname => Answer::Ok,
+                Some(("error", rest)) => match rest.split_once(' ').unwrap_or((rest, "")) {
+                    // git's word for "the server took the command and did not report".
+                    (name, "expecting report") if name == refname => {
+                        return Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into()));
+                    }
+                    (name, why) if name == refname => {
+                        Answer::Error(why.trim_matches('"').to_owned())
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            if answer.replace(said).is_some() {
+                return Err(LinkError::Nonsense(
+                    "the helper says twice what became of the ref".into(),
+                ));
+            }
+        }
+    }
+
+    fn into_conversation(self) -> Conversation {
+        Conversation::new(
+            Box::new(self.reader),
+            Box::new(self.writer),
+            Some(self.child),
+            self.deadline,
+            self.words,
+        )
+    }
+
+    fn broken_off(&self, error: &std::io::Error) -> LinkError {
+        child::broken_off(Some(&self.child), &self.deadline, &self.words, error)
+    }
+}
+
+fn format_of(name: &[u8]) -> Result<Kind, LinkError> {
+    match name {
+        b"sha1" => Ok(Kind::Sha1),
+        b"sha256" => Ok(Kind::Sha256),
+        other => Err(LinkError::Nonsense(format!("unknown object format '{}'", other.as_bstr()))),
+    }
+}

@@ -1,0 +1,134 @@
+//! report-status: what receive-pack says became of the command (gitprotocol-pack(5), "Report Status").
+//!
+//! Pure. Only an `ok` for exactly our ref counts as done; a line about another ref, a line said twice, or a
+//! report that breaks off is no answer.
+
+use gix::bstr::{BStr, ByteSlice};
+
+/// What the report says about one ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// The command was carried out.
+    Ok,
+    /// It was not, in the server's words; they may be empty.
+    Ng(String),
+}
+
+/// Why a report answers nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReportError {
+    /// It broke off.
+    #[error("the report broke off")]
+    BrokenOff,
+    /// Not in the form of a report.
+    #[error("a report of another form")]
+    Malformed,
+    /// The ref is not in it, or more than once.
+    #[error("a report that does not say what became of the ref")]
+    NotOurs,
+}
+
+/// Reads a whole report in packet lines, from `unpack …` to the flush packet.
+pub fn parse(report: &[u8], refname: &BStr) -> Result<Status, ReportError> {
+    let mut lines = Lines(report);
+    let unpack = lines.next()?.ok_or(ReportError::Malformed)?;
+    let unpack = unpack.strip_prefix(b"unpack ").ok_or(ReportError::Malformed)?.as_bstr();
+    let mut found = None;
+    while let Some(line) = lines.next()? {
+        let status = if let Some(name) = line.strip_prefix(b"ok ") {
+            (name == refname.as_bytes()).then_some(Status::Ok)
+        } else if let Some(rest) = line.strip_prefix(b"ng ") {
+            let (name, reason) = rest.split_once_str(" ").unwrap_or((rest, b""));
+            (name == refname.as_bytes()).then(|| Status::Ng(reason.to_str_lossy().into_owned()))
+        } else {
+            return Err(ReportError::Malformed);
+        };
+        if let Some(status) = status
+            && found.replace(status).is_some()
+        {
+            return Err(ReportError::NotOurs);
+        }
+    }
+    match found {
+        None => Err(ReportError::NotOurs),
+        Some(Status::Ok) if unpack != "ok" => Err(ReportError::Malformed),
+        Some(Status::Ng(reason)) if unpack != "ok" => {
+            Ok(Status::Ng(format!("{reason}: unpack {unpack}")))
+        }
+        Some(status) => Ok(status),
+    }
+}
+
+/// The payloads up to the flush packet, each without its line feed.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Lines<'a> {
+    fn next(&mut self) -> Result<Option<&'a [u8]>, ReportError> {
+        let (length, rest) = self.0.split_first_chunk::<4>().ok_or(ReportError::BrokenOff)?;
+        let length = length.to_str().ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
+        match length {
+            Some(0) => Ok(None),
+            Some(length) if length > 4 => {
+                let (payload, rest) =
+                    rest.split_at_checked(length - 4).ok_or(ReportError::BrokenOff)?;
+                self.0 = rest;
+                Ok(Some(payload.strip_suffix(b"\n").unwrap_or(payload)))
+            }
+            _ => Err(ReportError::Malformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(lines: &[&str]) -> Vec<u8> {
+        let mut bytes: String =
+            lines.iter().map(|line| format!("{:04x}{line}\n", line.len() + 5)).collect();
+        bytes.push_str("0000");
+        bytes.into_bytes()
+    }
+
+    fn of(lines: &[&str]) -> Result<Status, ReportError> {
+        parse(&report(lines), "refs/claims/issue-4".into())
+    }
+
+    #[test]
+    fn only_ok_for_our_ref_is_ok() {
+        assert_eq!(of(&["unpack ok", "ok refs/claims/issue-4"]), Ok(Status::Ok));
+        assert_eq!(
+            of(&["unpack ok", "ng refs/claims/issue-4 failed to update ref"]),
+            Ok(Status::Ng("failed to update ref".into()))
+        );
+        assert_eq!(of(&["unpack ok", "ng refs/claims/issue-4"]), Ok(Status::Ng(String::new())));
+        assert_eq!(
+            of(&["unpack no space", "ng refs/claims/issue-4 unpacker error"]),
+            Ok(Status::Ng("unpacker error: unpack no space".into()))
+        );
+    }
+
+    #[test]
+    fn anything_else_is_no_answer() {
+        for lines in [
+            &[][..],
+            &["unpack ok"],
+            &["ok refs/claims/issue-4"],
+            &["unpack ok", "ok refs/claims/issue-42"],
+            &["unpack ok", "ok refs/claims/issue-4", "ok refs/claims/issue-4"],
+            &["unpack ok", "ok refs/claims/issue-4", "ng refs/claims/issue-4 no"],
+            &["unpack failed", "ok refs/claims/issue-4"],
+            &["unpack ok", "fine refs/claims/issue-4"],
+        ] {
+            assert!(of(lines).is_err(), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn every_cut_is_no_answer() {
+        let whole = report(&["unpack ok", "ok refs/claims/issue-4"]);
+        for end in 0..whole.len() {
+            assert!(parse(&whole[..end], "refs/claims/issue-4".into()).is_err(), "cut at {end}");
+        }
+    }
+}

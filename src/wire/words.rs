@@ -1,0 +1,159 @@
+//! What the other side and its gatekeepers say in prose: standard error of children, side band, `ERR` lines.
+//!
+//! Words are kept for the report and shown as they come. They never decide who holds a claim; the one
+//! thing read from them is whether a *conversation that did not come about* was turned away
+//! ([`LinkError::Denied`]) or never reached anybody ([`LinkError::Unreachable`]).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gix::bstr::{BStr, ByteSlice};
+
+use super::LinkError;
+
+/// At most this many lines are kept; a hook that prints a log does not fill the memory.
+const KEPT_LINES: usize = 100;
+/// A single line is cut here.
+const KEPT_BYTES: usize = 2_000;
+
+/// A shared, bounded memory of what was said, with a listener for what is said now.
+#[derive(Clone)]
+pub struct Words(Arc<Mutex<Heard>>);
+
+struct Heard {
+    lines: Vec<String>,
+    /// The unfinished last line of a side band, whose packets do not end where lines end.
+    rest: Vec<u8>,
+    listener: Box<dyn FnMut(&str) + Send>,
+}
+
+impl Words {
+    /// Hands every complete line to `listener` as it comes. The text is raw: who shows it escapes it.
+    pub fn new(listener: impl FnMut(&str) + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Heard {
+            lines: Vec::new(),
+            rest: Vec::new(),
+            listener: Box::new(listener),
+        })))
+    }
+
+    /// Takes in some bytes; a line ends at LF or CR.
+    pub fn hear(&self, bytes: &[u8]) {
+        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for byte in bytes {
+            match byte {
+                b'\n' | b'\r' => heard.end_line(),
+                _ if heard.rest.len() < KEPT_BYTES => heard.rest.push(*byte),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes in one whole line.
+    pub fn hear_line(&self, line: &[u8]) {
+        self.hear(line);
+        self.hear(b"\n");
+    }
+
+    /// The lines heard since the last call, joined by LF; forgets them.
+    pub fn take(&self) -> String {
+        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.end_line();
+        std::mem::take(&mut heard.lines).join("\n")
+    }
+}
+
+impl Heard {
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.rest);
+        let line = line.as_bstr().trim_end().to_str_lossy().into_owned();
+        if line.is_empty() {
+            return;
+        }
+        (self.listener)(&line);
+        if self.lines.len() < KEPT_LINES {
+            self.lines.push(line);
+        }
+    }
+}
+
+/// Sorts the end of a conversation that never got to an answer, by what was said.
+///
+/// `otherwise` describes the end where nothing was said. The samples in the tests are the texts of git, OpenSSH,
+/// curl and git-daemon; they only choose between two ways of saying that there is no answer.
+pub fn no_conversation(said: &str, otherwise: &str) -> LinkError {
+    let text = if said.is_empty() { otherwise.to_owned() } else { said.to_owned() };
+    if said.lines().any(|line| turned_away(line.into())) {
+        LinkError::Denied(text)
+    } else {
+        LinkError::Unreachable(text)
+    }
+}
+
+/// Whether a line is a gatekeeper's "not you" or "not this".
+fn turned_away(line: &BStr) -> bool {
+    const SIGNS: [&str; 14] = [
+        "Permission denied",
+        "permission denied",
+        "access denied",
+        "Access denied",
+        "Authentication failed",
+        "Host key verification failed",
+        "could not read Username",
+        "could not read Password",
+        "returned error: 401",
+        "returned error: 403",
+        "error: 403",
+        "service not enabled",
+        "detected dubious ownership",
+        "Forbidden",
+    ];
+    SIGNS.iter().any(|sign| line.contains_str(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_at_either_end_of_line_and_across_packets() {
+        let words = Words::new(|_| {});
+        words.hear(b"one\ntw");
+        words.hear(b"o\rthree");
+        assert_eq!(words.take(), "one\ntwo\nthree");
+        assert_eq!(words.take(), "", "taken once");
+    }
+
+    #[test]
+    fn a_flood_is_bounded() {
+        let words = Words::new(|_| {});
+        words.hear(&vec![b'x'; 1_000_000]);
+        for _ in 0..10_000 {
+            words.hear_line(b"again and again");
+        }
+        assert!(words.take().len() < KEPT_LINES * (KEPT_BYTES + 1));
+    }
+
+    #[test]
+    fn gatekeepers_are_told_from_silence() {
+        for said in [
+            "alice@127.0.0.1: Permission denied (publickey).",
+            "Host key verification failed.",
+            "fatal: unable to access 'https://host/r.git/': The requested URL returned error: 403",
+            "fatal: Authentication failed for 'https://host/r.git/'",
+            "fatal: could not read Username for 'https://host': terminal prompts disabled",
+            "fatal: remote error: access denied or repository not exported: /r.git",
+            "fatal: detected dubious ownership in repository at '/srv/r.git'",
+        ] {
+            assert!(matches!(no_conversation(said, "closed"), LinkError::Denied(_)), "{said}");
+        }
+        for said in [
+            "",
+            "ssh: connect to host 127.0.0.1 port 1: Connection refused",
+            "fatal: '/srv/none.git' does not appear to be a git repository",
+            "fatal: unable to access 'https://host/': The requested URL returned error: 503",
+            "fatal: unable to access 'https://host/': The requested URL returned error: 429",
+        ] {
+            assert!(matches!(no_conversation(said, "closed"), LinkError::Unreachable(_)), "{said}");
+        }
+    }
+}
