@@ -74,11 +74,12 @@ impl Stage {
     /// How to speak to the remote.
     pub fn manner(&self) -> Manner<'_> {
         let ui = self.ui.clone();
+        let teller = if self.to.helper.is_some() { "git" } else { "remote" };
         Manner {
             timeout: self.settings.timeout,
             ssh: self.settings.ssh.clone(),
             may_ask: std::io::stdin().is_terminal() || std::io::stderr().is_terminal(),
-            words: Words::new(move |line| ui.remote(line)),
+            words: Words::new(move |line| ui.remote(teller, line)),
             git_dir: self.checkout.git_dir().map(Into::into),
             objects: self.checkout.common_dir().map(|dir| dir.join("objects")),
             have: Box::new(|| self.checkout.known_tips(KNOWN_TIPS)),
@@ -201,13 +202,22 @@ impl Context<'_> {
         }
     }
 
-    /// The `--remote` that a suggested command needs, to mean the same remote as this one.
-    pub fn same_remote(&self) -> String {
-        match (&self.stage.settings.remote, self.stage.settings.remote_typed) {
-            (Some(remote), true) => {
-                format!(" --remote {}", gix::quote::single(remote.as_str().into()))
-            }
-            _ => String::new(),
+    /// A command to suggest, which means the same remote as this one. Credentials typed in a URL are left out.
+    pub fn command(&self, command: &str) -> String {
+        let Settings { remote, remote_typed: true, .. } = &self.stage.settings else {
+            return format!("git claim {command}");
+        };
+        let to = &self.stage.to;
+        let remote = match (&to.name, remote.as_deref()) {
+            (Some(name), _) => name,
+            (None, Some(".")) => ".",
+            (None, _) => &to.shown,
+        };
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@:/._~+-".contains(&byte);
+        if remote.bytes().all(plain) {
+            format!("git claim {command} --remote {remote}")
+        } else {
+            format!("git claim {command} --remote {}", gix::quote::single(remote.into()))
         }
     }
 }

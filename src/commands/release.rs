@@ -5,6 +5,7 @@ use gix::ObjectId;
 use super::{
     context::{Context, Seen},
     swap::{self, Swap},
+    take,
 };
 use crate::{
     claim::{name::ClaimRef, token::Token},
@@ -81,12 +82,13 @@ fn own(claim: &ClaimRef, context: &mut Context<'_>) -> anyhow::Result<ClaimRepor
         Verdict::Refused(_) => {
             report.hints.push(format!("{} is NOT released and still yours", claim.short()))
         }
-        Verdict::Unknown(_) => report.hints.push(format!(
-            "whether {} is released is not known; ask again with 'git claim release {}{}'",
-            claim.short(),
-            claim.short(),
-            context.same_remote()
-        )),
+        Verdict::Unknown(_) => {
+            let command = context.command(&format!("release {}", claim.short()));
+            report.hints.push(format!(
+                "whether {} is released is not known; ask again: {command}",
+                claim.short()
+            ));
+        }
         _ => {}
     }
     Ok(report)
@@ -144,18 +146,14 @@ fn not_ours(
     let mut report = context.report_seen(claim, verdict, seen, records);
     report.mine = false;
     if context.strangers(claim) {
-        report.hints.push(
-            "this clone was copied or moved here after the claim was taken, and owns nothing"
-                .into(),
-        );
+        report.hints.push(take::COPIED.into());
     }
     if let Some(seen) = seen {
-        report.hints.push(format!(
-            "if its holder is sure not to come back: 'git claim release {} --expect {}{}'",
-            claim.short(),
-            seen.id.to_hex_with_len(12),
-            context.same_remote()
-        ));
+        let id = seen.id.to_hex_with_len(12);
+        let command = context.command(&format!("release {} --expect {id}", claim.short()));
+        report
+            .hints
+            .push(format!("if you are sure that its holder does not need it any more: {command}"));
     }
     Ok(report)
 }

@@ -87,11 +87,10 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
             };
         }
         Verdict::Unknown(_) if outcome.pending => {
-            let same = context.same_remote();
-            report.hints.push(format!(
-                "the claim may or may not have landed; 'git claim take {} --resume{same}' finds out",
-                claim.short()
-            ));
+            let command = context.command(&format!("take {} --resume", claim.short()));
+            report
+                .hints
+                .push(format!("the claim may or may not have landed; this finds out: {command}"));
         }
         Verdict::Unknown(_) => report.hints.push("nothing was sent: the claim is not yours".into()),
         Verdict::Held(_) => {
@@ -176,17 +175,19 @@ fn held_hints(
     records: &[HeldRecord],
     context: &Context<'_>,
 ) -> Vec<String> {
-    let (name, same) = (claim.short(), context.same_remote());
+    let name = claim.short();
     if seen.is_some_and(|seen| seen.is_of(records)) {
-        return vec![format!(
-            "this clone holds it already: 'git claim take {name} --resume{same}' says yes to that"
-        )];
+        let command = context.command(&format!("take {name} --resume"));
+        return vec![format!("this clone holds it already; to go on with it: {command}")];
     }
-    let mut hints = vec![format!(
-        "come back when it is released; 'git claim show {name}{same}' tells how it stands"
-    )];
+    let command = context.command(&format!("show {name}"));
+    let mut hints = vec![format!("come back when it is released; how it stands: {command}")];
     if context.strangers(claim) {
-        hints.push("this clone is a copy of the one that took it, and owns nothing".into());
+        hints.push(COPIED.into());
     }
     hints
 }
+
+/// What to know when records came with a copy of another clone.
+pub const COPIED: &str =
+    "this clone is a copy of the one that took the claim, or was moved, and owns nothing";

@@ -41,10 +41,10 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
                 tell_facts(claim, ui, now);
             }
             Verdict::Refused(reason) => {
-                ui.error(&format!("the remote refuses: {}", lines(reason)));
+                ui.error(&because("the remote refuses", reason, ui));
             }
             Verdict::Unknown(reason) => {
-                ui.error(&format!("could not tell: {}", lines(reason)));
+                ui.error(&because("could not tell", reason, ui));
             }
             Verdict::Claimed(_)
             | Verdict::Released
@@ -228,7 +228,13 @@ fn remote(report: &Report) -> String {
     }
 }
 
-/// A text of several lines, each made safe.
-fn lines(text: &str) -> String {
-    text.lines().map(line).collect::<Vec<_>>().join("\n  ")
+/// `what`, and why, as far as the remote's own words do not stand above already.
+fn because(what: &str, reason: &str, ui: &Ui) -> String {
+    let reason: Vec<String> =
+        ui.unheard(reason).iter().map(|text| line(text).into_owned()).collect();
+    if reason.is_empty() {
+        format!("{what}, in the words above")
+    } else {
+        format!("{what}: {}", reason.join("\n  "))
+    }
 }

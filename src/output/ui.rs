@@ -4,7 +4,10 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
     thread,
     time::Duration,
 };
@@ -24,6 +27,8 @@ pub struct Ui {
     json: bool,
     color: bool,
     bar: ProgressBar,
+    /// What the remote said and was shown, so that an error need not say it again.
+    heard: Arc<Mutex<Vec<String>>>,
 }
 
 /// The kinds of verdict, by colour.
@@ -40,7 +45,13 @@ pub enum Tone {
 impl Ui {
     /// A voice as the command line asks for; colour is decided by [`with_color`](Self::with_color).
     pub fn new(global: &cli::Global) -> Self {
-        Self { quiet: global.quiet, json: global.json, color: false, bar: ProgressBar::hidden() }
+        Self {
+            quiet: global.quiet,
+            json: global.json,
+            color: false,
+            bar: ProgressBar::hidden(),
+            heard: Arc::default(),
+        }
     }
 
     /// The same voice, in colour if the settings and the terminal want it.
@@ -96,12 +107,28 @@ impl Ui {
         self.err(&format!("error: {text}"));
     }
 
-    /// A line that the remote said. It may say it with git's own prefix already.
-    pub fn remote(&self, text: &str) {
-        if !self.quiet {
-            let text = text.strip_prefix("remote:").unwrap_or(text);
-            self.err(&format!("remote: {}", escape::line(text.trim())));
+    /// A line that the remote said, or `teller`, the program of ours that speaks to it.
+    pub fn remote(&self, teller: &str, text: &str) {
+        if self.quiet {
+            return;
         }
+        // git's helpers mark the remote's words themselves.
+        let (who, said) = match text.strip_prefix("remote:") {
+            Some(said) => ("remote", said),
+            None => (teller, text),
+        };
+        self.err(&format!("{who}: {}", escape::line(said.trim())));
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+
+    /// Those lines of `reason` that were not shown as the remote's words already.
+    pub fn unheard(&self, reason: &str) -> Vec<String> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        reason
+            .lines()
+            .filter(|line| !heard.iter().any(|heard| heard == line))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// `word` in the colour of `tone`.

@@ -10,7 +10,6 @@
 //! push is laid there and what it fetches lands there, and the clone gains nothing.
 
 use std::{
-    ffi::OsString,
     io::{BufRead, BufReader, Write},
     process::Command,
 };
@@ -45,13 +44,21 @@ pub struct Helper<'a> {
     listed: Vec<Advertised>,
 }
 
+/// The object directory that a helper is given instead of the clone's.
+#[derive(Clone, Copy)]
+enum Objects<'a> {
+    None,
+    ToPush(&'a TempDir),
+    ToFetch(&'a TempDir),
+}
+
 impl<'a> Helper<'a> {
     /// A link to `to` through the helper called `name`; nothing is started yet.
     pub fn new(name: &'a str, to: &'a Destination, manner: &'a Manner<'a>) -> Self {
         Self { name, to, manner, reading: None, listed: Vec::new() }
     }
 
-    fn start(&self, objects: Option<&TempDir>) -> Result<Process, LinkError> {
+    fn start(&self, objects: Objects<'_>) -> Result<Process, LinkError> {
         let deadline = Deadline::after(self.manner.timeout);
         let mut command = Command::new("git");
         // A push certificate and a negotiation are for pushes of people's work; both would come from configuration.
@@ -64,22 +71,27 @@ impl<'a> Helper<'a> {
             None => command.arg(url.as_os_str()),
         };
         command.arg(url.as_os_str());
-        command
-            .env("GIT_NO_REPLACE_OBJECTS", "1")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_SHALLOW_FILE", "");
+        command.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_NO_LAZY_FETCH", "1");
         if !self.manner.may_ask {
             command.env("GIT_TERMINAL_PROMPT", "0");
         }
         if let Some(git_dir) = &self.manner.git_dir {
             command.env("GIT_DIR", git_dir);
         }
-        if let Some(objects) = objects {
-            command.env("GIT_OBJECT_DIRECTORY", objects.path());
-            command.env(
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-                self.manner.objects.as_deref().map_or_else(OsString::new, Into::into),
-            );
+        match objects {
+            Objects::None => {}
+            Objects::ToPush(place) => {
+                command.env("GIT_OBJECT_DIRECTORY", place.path());
+                // Not the clone's own boundary of history: see `lay_out`.
+                command.env("GIT_SHALLOW_FILE", place.path().join(SHALLOW));
+            }
+            Objects::ToFetch(place) => {
+                command.env("GIT_OBJECT_DIRECTORY", place.path());
+                // What the clone has need not travel.
+                if let Some(objects) = &self.manner.objects {
+                    command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
+                }
+            }
         }
         let (child, reader, writer) = child::spawn(command, deadline, &self.manner.words)?;
         let mut process = Process {
@@ -102,7 +114,7 @@ impl<'a> Helper<'a> {
 
     /// A conversation with upload-pack through the helper, or the helper itself where it cannot give us one.
     fn connect(&self) -> Result<Result<Conversation, Process>, LinkError> {
-        let mut process = self.start(None)?;
+        let mut process = self.start(Objects::None)?;
         for way in ["stateless-connect", "connect"] {
             if process.can(way) {
                 process.say(&format!("{way} git-upload-pack"))?;
@@ -160,7 +172,7 @@ impl<'a> Helper<'a> {
     /// Has a helper without a connection for us fetch `tips` by the names they were listed under.
     fn fetch(&self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
         let objects = place()?;
-        let mut process = self.start(Some(&objects))?;
+        let mut process = self.start(Objects::ToFetch(&objects))?;
         // The helper resolves names by its own listing.
         process.list("", |_| false)?;
         for tip in tips {
@@ -219,7 +231,7 @@ impl Link for Helper<'_> {
     fn update(&mut self, edit: &Edit<'_>) -> Reported {
         self.reading = None;
         let pushed = place().and_then(|objects| {
-            let mut process = self.start(Some(&objects))?;
+            let mut process = self.start(Objects::ToPush(&objects))?;
             if process.can("push") {
                 return self.push(&mut process, edit, &objects);
             }
@@ -242,7 +254,13 @@ fn place() -> Result<TempDir, LinkError> {
         .map_err(|error| LinkError::Local(format!("no place for temporary objects: {error}")))
 }
 
-/// Writes the commit, the empty tree and the commit to be replaced, which the helper looks at, as loose objects.
+/// The boundary of history, in the place of temporary objects.
+const SHALLOW: &str = "shallow";
+
+/// Writes the commit, the empty tree and the commit to be replaced as loose objects.
+///
+/// git's client side wants to see by itself that the update is a fast-forward, and walks on to the parents of the
+/// commit to be replaced (measured with 2.47: a second renewal fails without them). There the history laid out here ends.
 fn lay_out(
     objects: &TempDir,
     draft: &Draft,
@@ -252,7 +270,9 @@ fn lay_out(
     let store = loose::Store::at(objects.path(), kind);
     store.write_buf(objs::Kind::Tree, b"")?;
     if let Some(base) = base {
-        store.write_buf(objs::Kind::Commit, base)?;
+        let id = store.write_buf(objs::Kind::Commit, base)?;
+        std::fs::write(objects.path().join(SHALLOW), format!("{id}\n"))
+            .map_err(gix::Error::from_error)?;
     }
     store.write_buf(objs::Kind::Commit, &draft.encode(kind).data)
 }
