@@ -162,8 +162,8 @@ fn moment(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
 }
 
 fn table(report: &Report, ui: &Ui, now: DateTime<Utc>) {
-    let rows: Vec<[String; 6]> = report.claims.iter().map(|claim| row(claim, now)).collect();
-    let mut widths = [0; 6];
+    let rows: Vec<[String; 7]> = report.claims.iter().map(|claim| row(claim, now)).collect();
+    let mut widths = [0; 7];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
@@ -179,11 +179,12 @@ fn table(report: &Report, ui: &Ui, now: DateTime<Utc>) {
     ui.result(&format!("{count} {claims} on {}", remote(report)));
 }
 
-/// Name, id, mine, holder and host, age, note.
-fn row(claim: &ClaimReport, now: DateTime<Utc>) -> [String; 6] {
-    let (who, age, note) = match &claim.record {
-        Shown::Read(Reading::Claim(record)) => (
-            holder(claim),
+/// Name, id, mine, holder, host, age, note.
+fn row(claim: &ClaimReport, now: DateTime<Utc>) -> [String; 7] {
+    let [who, host, age, note] = match &claim.record {
+        Shown::Read(Reading::Claim(record)) => [
+            record.holder.name.clone(),
+            record.host.clone().unwrap_or_default(),
             age::ago(record.last_sign_of_life(), now),
             record
                 .note
@@ -191,28 +192,25 @@ fn row(claim: &ClaimReport, now: DateTime<Utc>) -> [String; 6] {
                 .and_then(|note| note.lines().next())
                 .unwrap_or_default()
                 .to_owned(),
-        ),
-        Shown::Read(Reading::ByHand(by_hand)) => (
-            holder(claim),
+        ],
+        Shown::Read(Reading::ByHand(by_hand)) => [
+            by_hand.who.name.clone(),
+            String::new(),
             by_hand.at.map(|at| age::ago(at, now)).unwrap_or_default(),
             by_hand.subject.clone(),
-        ),
+        ],
         Shown::Read(Reading::Unreadable(why)) => {
-            (format!("(unreadable: {why})"), String::new(), String::new())
+            [format!("(unreadable: {why})"), String::new(), String::new(), String::new()]
         }
-        Shown::NotRead(why) => (format!("(not read: {why})"), String::new(), String::new()),
+        Shown::NotRead(why) => {
+            [format!("(not read: {why})"), String::new(), String::new(), String::new()]
+        }
         Shown::Unasked => Default::default(),
     };
+    let name = claim.claim.short().into_owned();
     let mine = if claim.mine { "mine" } else { "-" };
-    let cells = [
-        claim.claim.short().into_owned(),
-        claim.id.map(short).unwrap_or_default(),
-        mine.into(),
-        who,
-        age,
-        note,
-    ];
-    cells.map(|cell| line(&cell).into_owned())
+    [name, claim.id.map(short).unwrap_or_default(), mine.into(), who, host, age, note]
+        .map(|cell| line(&cell).into_owned())
 }
 
 /// Enough of an id to name it in `--expect`, where there is one tip to mean.
@@ -222,7 +220,7 @@ fn short(id: ObjectId) -> String {
 
 fn remote(report: &Report) -> String {
     match &report.remote {
-        Some((Some(name), url)) => format!("{name} ({url})"),
+        Some((Some(name), _)) => name.clone(),
         Some((None, url)) => url.clone(),
         None => "no remote".into(),
     }
