@@ -319,7 +319,10 @@ impl Checkout {
     fn objects(&self) -> Option<&gix::odb::Handle> {
         let open = || {
             let place = self.place.as_ref()?;
-            gix::odb::at(&place.objects, place.hash).ok()
+            let mut objects = gix::odb::at(&place.objects, place.hash).ok()?;
+            // What is not here now is of no use: do not look for new packs at every miss.
+            objects.refresh_never();
+            Some(objects)
         };
         self.objects.get_or_init(open).as_ref()
     }

@@ -166,15 +166,21 @@ impl Context<'_> {
         let Some(found) = refs.into_iter().find(|found| found.name == *claim.full()) else {
             return Ok(None);
         };
-        let known = records
-            .iter()
-            .find(|record| record.tip() == Some(found.id))
-            .and_then(|record| record.commit.clone());
-        let tip = match known {
-            Some(commit) => Tip::Commit(commit.into_bytes()),
-            None => self.read_one(found.id),
-        };
+        let tip = self.known(found.id, records).unwrap_or_else(|| self.read_one(found.id));
         Ok(Some(seen(found.id, tip)))
+    }
+
+    /// The commit `id`, if it is on record here or happens to be in the clone. An id stands for one content only, so this
+    /// says nothing about what the remote has.
+    pub fn known(&self, id: ObjectId, records: &[HeldRecord]) -> Option<Tip> {
+        let on_record = records
+            .iter()
+            .find(|record| record.tip() == Some(id))
+            .and_then(|record| record.commit.clone());
+        on_record
+            .map(String::into_bytes)
+            .or_else(|| self.stage.checkout.find_commit(&id))
+            .map(Tip::Commit)
     }
 
     fn read_one(&mut self, id: ObjectId) -> Tip {

@@ -27,12 +27,8 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         .collect();
     claims.sort();
     let records = context.records(None);
-    let mut known: HashMap<ObjectId, Tip> = records
-        .iter()
-        .filter_map(|record| {
-            Some((record.tip()?, Tip::Commit(record.commit.clone()?.into_bytes())))
-        })
-        .collect();
+    let mut known: HashMap<ObjectId, Tip> =
+        claims.iter().filter_map(|(_, id)| Some((*id, context.known(*id, &records)?))).collect();
     if args.long {
         let unknown: Vec<ObjectId> =
             claims.iter().map(|(_, id)| *id).filter(|id| !known.contains_key(id)).collect();

@@ -56,6 +56,18 @@ pub fn spawn(
     Ok((Child { process, quiet }, reader, writer))
 }
 
+/// Runs `command` in silence and says whether it succeeds; one that cannot be started does not.
+pub fn succeeds(mut command: Command, deadline: Deadline) -> Result<bool, LinkError> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(process) = command.spawn() else { return Ok(false) };
+    let (_, quiet) = channel();
+    let mut child = Child { process, quiet };
+    if !child.ends_within(deadline.left()) {
+        return Err(deadline.error());
+    }
+    Ok(matches!(child.process.try_wait(), Ok(Some(status)) if status.success()))
+}
+
 /// Texts of children are shown to people and searched for signs of a closed door: ask for the untranslated ones,
 /// without touching the encoding (which `LC_ALL=C` would).
 fn speak_plainly(command: &mut Command) {

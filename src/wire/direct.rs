@@ -69,6 +69,7 @@ impl<'a> Direct<'a> {
                     path.as_ref(),
                     version,
                     self.manner.may_ask,
+                    deadline,
                 )?
             }
             _ => local(configured, program, url.path.as_ref(), version)?,

@@ -4,7 +4,7 @@ use std::{ffi::OsStr, process::Command};
 
 use gix::{Url, bstr::BStr, url::ArgumentSafety};
 
-use super::LinkError;
+use super::{LinkError, child, deadline::Deadline};
 use crate::settings::{Ssh, SshCommand};
 
 /// The families of ssh programs, by the arguments that they take (git-config(1), `ssh.variant`).
@@ -29,6 +29,7 @@ pub fn command(
     path: &BStr,
     version: Option<&str>,
     may_ask: bool,
+    deadline: Deadline,
 ) -> Result<Command, LinkError> {
     let host = match url.host_as_argument() {
         ArgumentSafety::Usable(host) => host,
@@ -44,7 +45,7 @@ pub fn command(
         }
         ArgumentSafety::Absent => host.to_owned(),
     };
-    let variant = variant(ssh, host);
+    let variant = variant(ssh, host, deadline)?;
     let mut command = program(ssh.command.as_ref());
     if variant == Variant::Ssh {
         if let Some(version) = version {
@@ -93,37 +94,32 @@ fn program(configured: Option<&SshCommand>) -> Command {
     }
 }
 
-fn variant(ssh: &Ssh, host: &str) -> Variant {
-    match ssh.variant.as_deref() {
-        Some("ssh") => return Variant::Ssh,
-        Some("plink") => return Variant::Plink,
-        Some("putty") => return Variant::Putty,
-        Some("tortoiseplink") => return Variant::TortoisePlink,
-        Some("simple") => return Variant::Simple,
-        _ => {}
+fn variant(ssh: &Ssh, host: &str, deadline: Deadline) -> Result<Variant, LinkError> {
+    let named = |name: &str| match name {
+        "ssh" => Some(Variant::Ssh),
+        "plink" => Some(Variant::Plink),
+        "putty" => Some(Variant::Putty),
+        "tortoiseplink" => Some(Variant::TortoisePlink),
+        _ => None,
+    };
+    if ssh.variant.as_deref() == Some("simple") {
+        return Ok(Variant::Simple);
+    }
+    if let Some(variant) = ssh.variant.as_deref().and_then(named) {
+        return Ok(variant);
     }
     let first = match &ssh.command {
-        None => return Variant::Ssh,
+        None => return Ok(Variant::Ssh),
         Some(SshCommand::Program(program)) => program.clone(),
         Some(SshCommand::Shell(snippet)) => first_word(&snippet.to_string_lossy()).into(),
     };
-    match stem(&first).to_ascii_lowercase().as_str() {
-        "ssh" => Variant::Ssh,
-        "plink" => Variant::Plink,
-        "putty" => Variant::Putty,
-        "tortoiseplink" => Variant::TortoisePlink,
-        // As git does: a program that understands `-G` is OpenSSH under another name.
-        _ => {
-            let mut probe = program(ssh.command.as_ref());
-            probe.args(["-G", host]);
-            probe.stdin(std::process::Stdio::null());
-            probe.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-            match probe.status() {
-                Ok(status) if status.success() => Variant::Ssh,
-                _ => Variant::Simple,
-            }
-        }
+    if let Some(variant) = named(&stem(&first).to_ascii_lowercase()) {
+        return Ok(variant);
     }
+    // As git does: a program that understands `-G` is OpenSSH under another name.
+    let mut probe = program(ssh.command.as_ref());
+    probe.args(["-G", host]);
+    Ok(if child::succeeds(probe, deadline)? { Variant::Ssh } else { Variant::Simple })
 }
 
 fn first_word(snippet: &str) -> String {
@@ -141,6 +137,8 @@ fn stem(program: &OsStr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn arguments(ssh: &Ssh, url: &str, may_ask: bool) -> Vec<String> {
@@ -152,6 +150,7 @@ mod tests {
             "/srv/it's.git".into(),
             Some("version=2"),
             may_ask,
+            Deadline::after(Duration::from_secs(10)),
         )
         .expect("usable");
         std::iter::once(command.get_program())
@@ -203,8 +202,16 @@ mod tests {
         );
         if let Ok(url) = url {
             assert!(
-                command(&Ssh::default(), &url, "git-upload-pack", "/x".into(), None, false)
-                    .is_err()
+                command(
+                    &Ssh::default(),
+                    &url,
+                    "git-upload-pack",
+                    "/x".into(),
+                    None,
+                    false,
+                    Deadline::after(Duration::from_secs(10))
+                )
+                .is_err()
             );
         }
     }
