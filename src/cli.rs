@@ -101,9 +101,39 @@ pub enum When {
     Never,
 }
 
-/// One variant for each verb.
+/// The verbs.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Verb {
+    /// Those that ask a remote.
+    #[command(flatten)]
+    Ask(Ask),
+
+    /// Print the manual page
+    #[command(
+        long_about = "Print the manual page, as text or, for man(1), as roff.\n\n\
+            `git claim --help` and `git help claim` look for an installed page; this prints the one that belongs to \
+            this very program.",
+        after_long_help = "\
+Examples:
+    git -p claim man
+    git claim man --roff > ~/.local/share/man/man1/git-claim.1"
+    )]
+    Man(Man),
+
+    /// Print the completions for a shell
+    #[command(after_long_help = "\
+Examples:
+    git claim completions bash > ~/.local/share/bash-completion/completions/git-claim
+    git claim completions zsh > ~/.zfunc/_git-claim
+    git claim completions fish > ~/.config/fish/completions/git-claim.fish
+
+In bash the file completes `git-claim` and, with git's own completion, `git claim`.")]
+    Completions(Completions),
+}
+
+/// The verbs that ask a remote.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Ask {
     /// Claim an issue, if nobody else has
     #[command(
         long_about = "Claim an issue, if nobody else has.\n\n\
@@ -181,28 +211,6 @@ Examples:
 Exit status: 0 renewed, 3 lost or nothing there, 77 refused, 69 could not tell"
     )]
     Renew(Renew),
-
-    /// Print the manual page
-    #[command(
-        long_about = "Print the manual page, as text or, for man(1), as roff.\n\n\
-            `git claim --help` and `git help claim` look for an installed page; this prints the one that belongs to \
-            this very program.",
-        after_long_help = "\
-Examples:
-    git -p claim man
-    git claim man --roff > ~/.local/share/man/man1/git-claim.1"
-    )]
-    Man(Man),
-
-    /// Print the completions for a shell
-    #[command(after_long_help = "\
-Examples:
-    git claim completions bash > ~/.local/share/bash-completion/completions/git-claim
-    git claim completions zsh > ~/.zfunc/_git-claim
-    git claim completions fish > ~/.config/fish/completions/git-claim.fish
-
-In bash the file completes `git-claim` and, with git's own completion, `git claim`.")]
-    Completions(Completions),
 }
 
 /// `git claim take`.

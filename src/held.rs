@@ -8,6 +8,7 @@
 //! A record names the clone it was written in. A clone copied or moved elsewhere owns nothing.
 
 use std::{
+    cmp::Reverse,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -20,6 +21,8 @@ use crate::claim::{name::ClaimRef, token::Token};
 
 /// The folder of all records, in the common git directory.
 const FOLDER: &str = "claims";
+/// The version of a record's form.
+pub const VERSION: u32 = 1;
 /// A pending record this old, whose claim is not on the remote, never landed.
 const PENDING_FOR: chrono::TimeDelta = chrono::TimeDelta::days(2);
 
@@ -33,7 +36,7 @@ pub struct Held {
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldRecord {
-    /// The format of this file: 1.
+    /// The form of this file: [`VERSION`].
     pub version: u32,
     /// The claim's full ref name.
     #[serde(rename = "ref")]
@@ -74,6 +77,17 @@ impl Home {
     }
 }
 
+/// What a clone has on record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Records {
+    /// The records of this very clone, newest first.
+    pub own: Vec<HeldRecord>,
+    /// Whether there are records that were written in another clone, of which this one is a copy.
+    pub strangers: bool,
+    /// Why some of it could not be read: then it cannot be told what is *not* ours.
+    pub damage: Option<String>,
+}
+
 impl HeldRecord {
     /// The claim's id, if the take is known to have been won.
     pub fn tip(&self) -> Option<ObjectId> {
@@ -93,6 +107,9 @@ impl Held {
     }
 
     /// Writes `record`, in one step. Replaces an earlier state of the same take and nothing else.
+    ///
+    /// Not synced to the disk, which would cost more than the claim itself: after a power cut the file may be damaged,
+    /// which [`records`](Self::records) tells.
     pub fn write(&self, record: &HeldRecord, claim: &ClaimRef) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let mut builder = tempfile::Builder::new();
@@ -114,52 +131,70 @@ impl Held {
         }
     }
 
-    /// The records of this very clone, of `claim` or of all, newest first.
+    /// What this clone has on record about `claim`, or about all claims.
+    pub fn records(&self, claim: Option<&ClaimRef>) -> Records {
+        let mut found = Records::default();
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
+            Err(error) => {
+                found.damage = Some(format!("cannot read {}: {error}", self.folder.display()));
+                return found;
+            }
+        };
+        let start = claim.map(|claim| format!("{}~", claim.short())).unwrap_or_default();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if !name.starts_with(&start) || name.starts_with('.') || !name.ends_with(".json") {
+                continue;
+            }
+            match read(&entry.path()) {
+                Ok(record) if record.clone != self.home => found.strangers = true,
+                Ok(record)
+                    if claim.is_none_or(|claim| *claim.full() == record.refname.as_str()) =>
+                {
+                    found.own.push(record);
+                }
+                // The same name under another namespace.
+                Ok(_) => {}
+                // Released by another process between the listing and the reading.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    found.damage = Some(format!("cannot read {}: {error}", entry.path().display()))
+                }
+            }
+        }
+        found.own.sort_by_key(|record| Reverse(record.taken));
+        found
+    }
+
+    /// Removes pending records of `claim` that are too old to land any more, except the one with the token `alive`.
     ///
-    /// Damaged files and those of another clone are left out; [`strangers`](Self::strangers) tells of the latter.
-    pub fn records(&self, claim: Option<&ClaimRef>) -> Vec<HeldRecord> {
-        self.read(claim).into_iter().filter(|record| record.clone == self.home).collect()
-    }
-
-    /// Whether there are records of `claim` that were written in another clone, of which this one is a copy.
-    pub fn strangers(&self, claim: &ClaimRef) -> bool {
-        self.read(Some(claim)).iter().any(|record| record.clone != self.home)
-    }
-
-    /// Removes pending records of `claim` that are too old to land any more, except those with a token in `alive`.
-    pub fn tidy(&self, claim: &ClaimRef, now: DateTime<Utc>, alive: &[Token]) {
-        for record in self.records(Some(claim)) {
+    /// To be called only with what the remote was seen to hold.
+    pub fn tidy(&self, claim: &ClaimRef, now: DateTime<Utc>, alive: Option<Token>) {
+        for record in self.records(Some(claim)).own {
             if record.tip.is_none()
                 && now - record.taken > PENDING_FOR
-                && !alive.contains(&record.token)
+                && Some(record.token) != alive
             {
+                // One that stays is looked at again next time.
                 let _ = self.forget(claim, record.token);
             }
         }
     }
 
-    fn read(&self, claim: Option<&ClaimRef>) -> Vec<HeldRecord> {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let start = claim.map(|claim| format!("{}~", claim.short())).unwrap_or_default();
-        let mut records: Vec<HeldRecord> = entries
-            .flatten()
-            .filter(|entry| {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                name.starts_with(&start) && !name.starts_with('.') && name.ends_with(".json")
-            })
-            .filter_map(|entry| serde_json::from_slice(&fs::read(entry.path()).ok()?).ok())
-            .filter(|record: &HeldRecord| {
-                claim.is_none_or(|claim| *claim.full() == record.refname.as_str())
-            })
-            .collect();
-        records.sort_by_key(|record| std::cmp::Reverse(record.taken));
-        records
-    }
-
     fn path(&self, claim: &ClaimRef, token: Token) -> PathBuf {
         // `~` occurs in no claim's name, so no name is the beginning of another.
         self.folder.join(format!("{}~{token}.json", claim.short()))
+    }
+}
+
+fn read(path: &Path) -> io::Result<HeldRecord> {
+    let record: HeldRecord = serde_json::from_slice(&fs::read(path)?)?;
+    match record.version {
+        VERSION => Ok(record),
+        other => Err(io::Error::other(format!("it is of version {other}, from another git-claim"))),
     }
 }
 
@@ -174,7 +209,7 @@ mod tests {
 
     fn record(held: &Held, claim: &ClaimRef, byte: u8) -> HeldRecord {
         HeldRecord {
-            version: 1,
+            version: VERSION,
             refname: claim.full().to_string(),
             token: Token::from_bytes([byte; 16]),
             tip: None,
@@ -196,15 +231,15 @@ mod tests {
         for (record, claim) in [(&first, &four), (&second, &four), (&other, &forty_two)] {
             held.write(record, claim).expect("written");
         }
-        assert_eq!(held.records(Some(&four)), [second.clone(), first.clone()], "newest first");
+        assert_eq!(held.records(Some(&four)).own, [second.clone(), first.clone()], "newest first");
         held.forget(&four, first.token).expect("removed");
         held.forget(&four, first.token).expect("twice is fine");
-        assert_eq!(held.records(Some(&four)), [second]);
-        assert_eq!(held.records(None).len(), 2);
+        assert_eq!(held.records(Some(&four)).own, [second]);
+        assert_eq!(held.records(None).own.len(), 2);
     }
 
     #[test]
-    fn a_copy_owns_nothing_and_damage_is_passed_over() {
+    fn a_copy_owns_nothing_and_damage_is_told() {
         let dir = tempfile::tempdir().expect("a folder");
         let held = Held::of(dir.path(), "key").expect("it exists");
         let four = claim("4");
@@ -217,9 +252,10 @@ mod tests {
         }
         fs::write(there.join("issue-4~torn.json"), "{\"version\": 1, \"ref").expect("written");
         let elsewhere = Held::of(copy.path(), "key").expect("it exists");
-        assert_eq!(elsewhere.records(Some(&four)), []);
-        assert!(elsewhere.strangers(&four));
-        assert!(!held.strangers(&four));
+        let found = elsewhere.records(Some(&four));
+        assert_eq!((found.own.len(), found.strangers, found.damage.is_some()), (0, true, true));
+        let found = held.records(Some(&four));
+        assert_eq!((found.own.len(), found.strangers, found.damage), (1, false, None));
     }
 
     #[test]
@@ -229,10 +265,10 @@ mod tests {
         let four = claim("4");
         let pending = record(&held, &four, 1);
         held.write(&pending, &four).expect("written");
-        held.tidy(&four, pending.taken + chrono::TimeDelta::days(1), &[]);
-        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), &[pending.token]);
-        assert_eq!(held.records(Some(&four)).len(), 1);
-        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), &[]);
-        assert_eq!(held.records(Some(&four)).len(), 0);
+        held.tidy(&four, pending.taken + chrono::TimeDelta::days(1), None);
+        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), Some(pending.token));
+        assert_eq!(held.records(Some(&four)).own.len(), 1);
+        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), None);
+        assert_eq!(held.records(Some(&four)).own.len(), 0);
     }
 }

@@ -8,6 +8,7 @@ pub mod checkout;
 pub mod claim;
 pub mod cli;
 pub mod commands;
+pub mod escape;
 pub mod held;
 pub mod identity;
 pub mod output;

@@ -6,5 +6,5 @@ use clap::Parser;
 use git_claim::{cli::Cli, commands};
 
 fn main() -> ExitCode {
-    commands::run(Cli::parse())
+    commands::run(&Cli::parse())
 }

@@ -19,6 +19,7 @@ use gix::{
 
 use crate::{
     checkout::{Checkout, Config, Environment, boolean},
+    escape,
     settings::{REMOTE, Settings},
 };
 
@@ -664,19 +665,13 @@ fn without_credentials(url: &BStr) -> BString {
     }
 }
 
-/// Text that cannot move a cursor or turn its neighbours around.
+/// Text from a configuration, safe to show.
 fn printable(text: &[u8]) -> String {
-    let mut out = String::new();
-    for c in text.to_str_lossy().chars() {
-        let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if c.is_control() || turns { out.extend(c.escape_unicode()) } else { out.push(c) }
-    }
-    out
+    escape::line(&text.to_str_lossy()).into_owned()
 }
 
 fn quoted(names: &[String]) -> String {
-    let names: Vec<String> =
-        names.iter().map(|name| format!("'{}'", printable(name.as_bytes()))).collect();
+    let names: Vec<String> = names.iter().map(|name| format!("'{}'", escape::line(name))).collect();
     names.join(", ")
 }
 
@@ -965,7 +960,7 @@ mod tests {
             ("https://-h/a", "'https://-h/a' cannot be used: its host begins with '-'"),
             (
                 "git://h/a\nhost=evil",
-                "'git://h/a\\u{a}host=evil' cannot be used: it holds a control character",
+                "'git://h/a\\nhost=evil' cannot be used: it holds a control character",
             ),
         ] {
             assert_eq!(choose_url(typed).unwrap_err().to_string(), message);

@@ -11,6 +11,7 @@ use gix::bstr::{BStr, ByteSlice};
 use crate::{
     checkout::{Checkout, boolean},
     claim::name::{Prefix, PrefixError},
+    escape,
 };
 
 /// The remote that holds the claims: a remote's name, a URL or a path; `.` is this repository itself.
@@ -239,8 +240,10 @@ fn color(key: &'static str, value: &BStr) -> Result<ColorWhen, SettingsError> {
 /// # Errors
 /// For anything else, and for more than a year.
 pub fn duration(text: &str) -> Result<Duration, SettingsError> {
-    let wrong =
-        |reason: &str| SettingsError::Duration { text: printable(text), reason: reason.to_owned() };
+    let wrong = |reason: &str| SettingsError::Duration {
+        text: escape::line(text).into_owned(),
+        reason: reason.to_owned(),
+    };
     let trimmed = text.trim();
     let parsed = if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
         trimmed.parse().ok().map(Duration::from_secs)
@@ -274,12 +277,8 @@ fn text<'a>(key: &'static str, value: &'a BStr) -> Result<&'a str, SettingsError
 }
 
 fn bad(key: &'static str, value: &BStr, allowed: impl ToString) -> SettingsError {
-    let value = printable(&value.to_str_lossy());
+    let value = escape::line(&value.to_str_lossy()).into_owned();
     SettingsError::Value { key, value, allowed: allowed.to_string() }
-}
-
-fn printable(text: &str) -> String {
-    text.escape_debug().collect()
 }
 
 #[cfg(test)]

@@ -8,14 +8,16 @@ use gix::ObjectId;
 
 use crate::wire::{LinkError, Reported};
 
-/// What a verb wanted of the ref.
+/// What a verb wants of the ref.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Create it.
     Take,
-    /// Delete it.
+    /// Delete it, since it is ours.
     Release,
-    /// Move it to a child of what it holds.
+    /// Delete it, if it is exactly what the user named, whosever it is.
+    Clear,
+    /// Move it to a child of what it holds, since it is ours.
     Renew,
 }
 
@@ -58,6 +60,20 @@ impl Verdict {
             Self::Held(_) => Exit::Held,
             Self::Unknown(_) => Exit::Unknown,
             Self::Refused(_) => Exit::Refused,
+        }
+    }
+
+    /// The claim's id, where the verdict is about one.
+    pub fn id(&self) -> Option<ObjectId> {
+        match self {
+            Self::Claimed(id)
+            | Self::Held(id)
+            | Self::Renewed(id)
+            | Self::Yours(id)
+            | Self::Lost(id) => Some(*id),
+            Self::Released | Self::Free | Self::Listed | Self::Refused(_) | Self::Unknown(_) => {
+                None
+            }
         }
     }
 
@@ -146,20 +162,26 @@ pub enum Now {
     /// The remote says that there is no such ref.
     Absent,
     /// It holds this commit.
-    At {
-        /// The commit.
-        id: ObjectId,
-        /// Whether it carries a token of ours.
-        ours: bool,
-    },
+    At(ObjectId, Whose),
     /// The look failed.
     NotRead(String),
+}
+
+/// Whose a tip is, by what this clone can prove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// Ours: a commit that we sent, or one with a token of ours.
+    Ours,
+    /// Not ours.
+    Others,
+    /// It cannot be told: the record at the tip, or our own, could not be read.
+    Unread(String),
 }
 
 /// An end of an update that the report alone does not settle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    /// The advertisement had another value than expected; nothing was sent.
+    /// The advertisement had another value than expected; nothing was sent. A hidden ref looks absent there.
     Unexpected(Option<ObjectId>),
     /// The server answered with other words than `ok`.
     Refused(String),
@@ -173,23 +195,36 @@ pub enum Doubt {
 pub enum Step {
     /// Nothing: this is the answer.
     Settled(Verdict),
-    /// Send the same once more; if the chances are used up, this is the answer.
+    /// Send the same once more; when the caller's chances are used up, this is the answer.
     Again(Verdict),
-    /// The tip moved and is ours: go on from there. If the chances are used up, this is the answer.
+    /// The tip moved and is ours: go on from there. When the caller's chances are used up, this is the answer.
     Follow(ObjectId, Verdict),
 }
 
+const CONTRADICTS: &str =
+    "the remote contradicts itself: what it shows for writing is not what it shows for reading";
+const HIDDEN: &str = "the remote hides the claim from those who write";
+
 /// The answer that the report gives by itself, or the doubt that a look at the ref has to clear up.
-pub fn settle(act: Act, reported: Reported) -> Result<Verdict, Doubt> {
+///
+/// `sent` are the commits that this invocation has sent so far: an advertisement that shows one of them is the
+/// writing side's own word that it landed.
+pub fn settle(act: Act, reported: Reported, sent: &[ObjectId]) -> Result<Verdict, Doubt> {
     match (act, reported) {
         (Act::Take, Reported::Done(Some(id))) => Ok(Verdict::Claimed(id)),
         (Act::Renew, Reported::Done(Some(id))) => Ok(Verdict::Renewed(id)),
-        (Act::Release, Reported::Done(None)) => Ok(Verdict::Released),
+        (Act::Release | Act::Clear, Reported::Done(None)) => Ok(Verdict::Released),
         (Act::Take | Act::Renew, Reported::Done(None))
-        | (Act::Release, Reported::Done(Some(_))) => {
+        | (Act::Release | Act::Clear, Reported::Done(Some(_))) => {
             Err(Doubt::Lost("the report is about another kind of update".into()))
         }
         (_, Reported::Unsent(error)) => Ok(Verdict::of_failure(error)),
+        (Act::Take, Reported::Unexpected { found: Some(id) }) if sent.contains(&id) => {
+            Ok(Verdict::Claimed(id))
+        }
+        (Act::Renew, Reported::Unexpected { found: Some(id) }) if sent.contains(&id) => {
+            Ok(Verdict::Renewed(id))
+        }
         (_, Reported::Unexpected { found }) => Err(Doubt::Unexpected(found)),
         (_, Reported::Refused { reason, .. }) => Err(Doubt::Refused(reason)),
         (_, Reported::Lost { error, .. }) => Err(Doubt::Lost(error.to_string())),
@@ -204,6 +239,7 @@ pub fn weigh(act: Act, expected: Option<ObjectId>, doubt: Doubt, now: Now, left:
     match act {
         Act::Take => weigh_take(doubt, now),
         Act::Release => weigh_release(expected, doubt, now, left),
+        Act::Clear => weigh_clear(expected, doubt, now, left),
         Act::Renew => weigh_renew(expected, doubt, now),
     }
 }
@@ -211,22 +247,18 @@ pub fn weigh(act: Act, expected: Option<ObjectId>, doubt: Doubt, now: Now, left:
 fn weigh_take(doubt: Doubt, now: Now) -> Step {
     use Step::{Again, Settled};
     match (doubt, now) {
-        // Whatever was said: the ref has our token, so we have the claim.
-        (_, Now::At { id, ours: true }) => Settled(Verdict::Claimed(id)),
-        (_, Now::At { id, ours: false }) => Settled(Verdict::Held(id)),
+        // Whatever was said: the ref holds what we sent.
+        (_, Now::At(id, Whose::Ours)) => Settled(Verdict::Claimed(id)),
+        (_, Now::At(id, Whose::Others | Whose::Unread(_))) => Settled(Verdict::Held(id)),
         // The writing side showed somebody's claim; the reading side lags, hides it, or it was released just now.
         (Doubt::Unexpected(Some(id)), Now::Absent) => Again(Verdict::Held(id)),
         (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Settled(Verdict::Held(id)),
         // Not to be had: a take expects nothing there.
-        (Doubt::Unexpected(None), Now::Absent) => {
-            Again(Verdict::Unknown("the remote contradicts itself".into()))
-        }
+        (Doubt::Unexpected(None), Now::Absent) => Again(Verdict::Unknown(CONTRADICTS.into())),
         (Doubt::Unexpected(None), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
         // Refused and nobody has it: no race was lost.
         (Doubt::Refused(reason), Now::Absent) => again_if_passing(reason),
-        (Doubt::Refused(reason), Now::NotRead(why)) => {
-            Settled(Verdict::Unknown(format!("the remote said '{reason}', and then: {why}")))
-        }
+        (Doubt::Refused(reason), Now::NotRead(why)) => Settled(refused_then(&reason, &why)),
         // No answer and nothing there: the server may still do it. The same commit can be sent again without harm.
         (Doubt::Lost(why), Now::Absent) => Again(Verdict::Unknown(why)),
         (Doubt::Lost(why), Now::NotRead(_)) => Settled(Verdict::Unknown(why)),
@@ -236,79 +268,94 @@ fn weigh_take(doubt: Doubt, now: Now) -> Step {
 fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
     use Step::{Again, Follow, Settled};
     match (doubt, now) {
-        (Doubt::Unexpected(_), Now::Absent) => {
-            Settled(if left { Verdict::Released } else { Verdict::Free })
+        // An earlier deletion of ours went out, and the writing side does not have the ref any more.
+        (Doubt::Unexpected(None), _) if left => Settled(Verdict::Released),
+        (Doubt::Unexpected(None), Now::Absent) => Settled(Verdict::Free),
+        (Doubt::Unexpected(None), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
+        (Doubt::Unexpected(None), Now::At(id, _)) if Some(id) == expected => {
+            Again(Verdict::Refused(HIDDEN.into()))
+        }
+        (Doubt::Unexpected(Some(_)), Now::Absent) => Again(Verdict::Unknown(CONTRADICTS.into())),
+        (Doubt::Unexpected(Some(_)), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
+        (Doubt::Unexpected(Some(_)), Now::At(id, _)) if Some(id) == expected => {
+            Again(Verdict::Unknown(CONTRADICTS.into()))
         }
         // Ours was there when the command left, and is not there now.
         (Doubt::Refused(_) | Doubt::Lost(_), Now::Absent) => Settled(Verdict::Released),
-        (Doubt::Refused(reason), Now::At { id, .. }) if Some(id) == expected => {
+        (Doubt::Refused(reason), Now::At(id, _)) if Some(id) == expected => {
             again_if_passing(reason)
         }
-        (Doubt::Lost(why), Now::At { id, .. }) if Some(id) == expected => {
-            Again(Verdict::Unknown(why))
-        }
-        (Doubt::Unexpected(_), Now::At { id, .. }) if Some(id) == expected => {
-            Again(Verdict::Unknown("the remote contradicts itself".into()))
-        }
+        (Doubt::Refused(reason), Now::NotRead(why)) => Settled(refused_then(&reason, &why)),
+        (Doubt::Lost(why), Now::At(id, _)) if Some(id) == expected => Again(Verdict::Unknown(why)),
+        (Doubt::Lost(why), Now::NotRead(_)) => Settled(Verdict::Unknown(why)),
         // Renewed meanwhile by another process of this clone.
-        (_, Now::At { id, ours: true }) => Follow(
+        (_, Now::At(id, Whose::Ours)) => Follow(
             id,
             Verdict::Unknown("the claim keeps being renewed while it is to be released".into()),
         ),
-        (Doubt::Unexpected(_), Now::At { id, ours: false }) => {
-            Settled(if left { Verdict::Released } else { Verdict::Lost(id) })
-        }
-        (Doubt::Refused(_) | Doubt::Lost(_), Now::At { ours: false, .. }) => {
+        (_, Now::At(_, Whose::Unread(why))) => Settled(Verdict::Unknown(why)),
+        // Another's where ours was, after a deletion of ours that may have made room for it.
+        (Doubt::Lost(_), Now::At(_, Whose::Others)) => Settled(Verdict::Released),
+        (Doubt::Unexpected(Some(_)), Now::At(_, Whose::Others)) if left => {
             Settled(Verdict::Released)
         }
-        (Doubt::Unexpected(None), Now::NotRead(_)) => {
-            Settled(if left { Verdict::Released } else { Verdict::Free })
+        (Doubt::Unexpected(_) | Doubt::Refused(_), Now::At(id, Whose::Others)) => {
+            Settled(Verdict::Lost(id))
         }
-        // The writing side showed another value than ours, and whose it is cannot be read.
-        (Doubt::Unexpected(Some(_)), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
-        (Doubt::Refused(reason), Now::NotRead(why)) => {
-            Settled(Verdict::Unknown(format!("the remote said '{reason}', and then: {why}")))
-        }
-        (Doubt::Lost(why), Now::NotRead(_)) => Settled(Verdict::Unknown(why)),
+    }
+}
+
+/// As a release, but what was named is one commit and not "ours": whatever stands there now instead, a renewal by
+/// its living holder above all, stays.
+fn weigh_clear(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
+    match (doubt, now) {
+        (_, Now::At(id, _)) if Some(id) != expected => Step::Settled(Verdict::Lost(id)),
+        (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Step::Settled(Verdict::Lost(id)),
+        (doubt, now) => weigh_release(expected, doubt, now, left),
     }
 }
 
 fn weigh_renew(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
     use Step::{Again, Follow, Settled};
     match (doubt, now) {
-        (_, Now::Absent) => Settled(Verdict::Free),
-        (_, Now::At { id, ours: false }) => Settled(Verdict::Lost(id)),
-        (Doubt::Refused(reason), Now::At { id, ours: true }) if Some(id) == expected => {
+        (Doubt::Unexpected(None), Now::At(id, _)) if Some(id) == expected => {
+            Again(Verdict::Refused(HIDDEN.into()))
+        }
+        (Doubt::Unexpected(Some(_)), Now::At(id, _)) if Some(id) == expected => {
+            Again(Verdict::Unknown(CONTRADICTS.into()))
+        }
+        (Doubt::Unexpected(Some(_)), Now::Absent) => Again(Verdict::Unknown(CONTRADICTS.into())),
+        (Doubt::Unexpected(None) | Doubt::Refused(_) | Doubt::Lost(_), Now::Absent) => {
+            Settled(Verdict::Free)
+        }
+        (Doubt::Refused(reason), Now::At(id, _)) if Some(id) == expected => {
             again_if_passing(reason)
         }
-        (Doubt::Lost(why), Now::At { id, ours: true }) if Some(id) == expected => {
-            Again(Verdict::Unknown(why))
-        }
-        (Doubt::Unexpected(_), Now::At { id, ours: true }) if Some(id) == expected => {
-            Again(Verdict::Unknown("the remote contradicts itself".into()))
-        }
+        (Doubt::Lost(why), Now::At(id, _)) if Some(id) == expected => Again(Verdict::Unknown(why)),
         // Ours and new: either this very renewal landed, or one by another process of this clone did.
-        (Doubt::Refused(_) | Doubt::Lost(_), Now::At { id, ours: true }) => {
+        (Doubt::Refused(_) | Doubt::Lost(_), Now::At(id, Whose::Ours)) => {
             Settled(Verdict::Renewed(id))
         }
-        (Doubt::Unexpected(_), Now::At { id, ours: true }) => Follow(id, Verdict::Yours(id)),
-        (Doubt::Unexpected(None), Now::NotRead(_)) => Settled(Verdict::Free),
-        (Doubt::Unexpected(Some(_)), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
-        (Doubt::Refused(reason), Now::NotRead(why)) => {
-            Settled(Verdict::Unknown(format!("the remote said '{reason}', and then: {why}")))
-        }
+        (Doubt::Unexpected(_), Now::At(id, Whose::Ours)) => Follow(id, Verdict::Yours(id)),
+        (_, Now::At(id, Whose::Others)) => Settled(Verdict::Lost(id)),
+        (_, Now::At(_, Whose::Unread(why))) => Settled(Verdict::Unknown(why)),
+        (Doubt::Unexpected(_), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
+        (Doubt::Refused(reason), Now::NotRead(why)) => Settled(refused_then(&reason, &why)),
         (Doubt::Lost(why), Now::NotRead(_)) => Settled(Verdict::Unknown(why)),
     }
+}
+
+fn refused_then(reason: &str, why: &str) -> Verdict {
+    Verdict::Unknown(format!("the remote said '{reason}', and the look after that failed: {why}"))
 }
 
 /// A refusal that moved nothing stands, unless its words are those of a lock held for a moment or of a race that
 /// has ended meanwhile; then it is tried again. The words only ever buy another try, never a verdict.
 fn again_if_passing(reason: String) -> Step {
     // FACTS: the spellings of git before and since 2.51, JGit, and hosts whose reason is empty.
-    const PASSING: [&str; 8] = [
+    const PASSING: [&str; 7] = [
         "failed to update ref",
         "atomic transaction failed",
-        "reference already exists",
         "incorrect old value",
         "failed to lock",
         "cannot lock ref",
@@ -339,107 +386,150 @@ mod tests {
             .expect("hex")
     }
 
-    fn doubts() -> Vec<Doubt> {
+    /// Every doubt, by its name in the table.
+    fn doubts() -> Vec<(&'static str, Doubt)> {
         vec![
-            Doubt::Unexpected(None),
-            Doubt::Unexpected(Some(id('b'))),
-            Doubt::Refused("failed to update ref".into()),
-            Doubt::Refused("pre-receive hook declined".into()),
-            Doubt::Refused(String::new()),
-            Doubt::Lost("closed".into()),
+            ("absent", Doubt::Unexpected(None)),
+            ("other", Doubt::Unexpected(Some(id('b')))),
+            ("policy", Doubt::Refused("hook declined".into())),
+            ("race", Doubt::Refused("failed to update ref".into())),
+            ("lost", Doubt::Lost("cut".into())),
         ]
     }
 
+    /// Every look. `a` is the expected value, `b` another.
     fn looks() -> Vec<Now> {
         vec![
             Now::Absent,
-            Now::At { id: id('a'), ours: true },
-            Now::At { id: id('b'), ours: true },
-            Now::At { id: id('b'), ours: false },
+            Now::At(id('a'), Whose::Ours),
+            Now::At(id('b'), Whose::Ours),
+            Now::At(id('b'), Whose::Others),
+            Now::At(id('b'), Whose::Unread("?".into())),
             Now::NotRead("down".into()),
         ]
     }
 
-    /// Every verdict that a step can lead to.
-    fn verdict(step: Step) -> Verdict {
+    fn word(step: &Step) -> String {
         match step {
-            Step::Settled(verdict) | Step::Again(verdict) | Step::Follow(_, verdict) => verdict,
+            Step::Settled(verdict) => verdict.word().into(),
+            Step::Again(verdict) => format!("again/{}", verdict.word()),
+            Step::Follow(_, verdict) => format!("follow/{}", verdict.word()),
+        }
+    }
+
+    /// One line a doubt: what each look leads to, with no command under way and, where that differs, with one.
+    fn table(act: Act) -> String {
+        let mut table = String::new();
+        for (name, doubt) in doubts() {
+            let cells = looks().into_iter().map(|now| {
+                let step =
+                    |left| word(&weigh(act, Some(id('a')), doubt.clone(), now.clone(), left));
+                let (plain, left) = (step(false), step(true));
+                if plain == left { plain } else { format!("{plain}|{left}") }
+            });
+            table += &format!("{name:<7}{}\n", cells.collect::<Vec<_>>().join(" "));
+        }
+        table
+    }
+
+    // Columns: absent, expected and ours, another and ours, another's, another and unread, look failed.
+    // `x|y`: y with a command of ours under way.
+
+    #[test]
+    fn the_table_of_a_take() {
+        assert_eq!(
+            table(Act::Take),
+            "\
+absent again/unknown claimed claimed held held unknown
+other  again/held claimed claimed held held held
+policy refused claimed claimed held held unknown
+race   again/refused claimed claimed held held unknown
+lost   again/unknown claimed claimed held held unknown
+"
+        );
+    }
+
+    #[test]
+    fn the_table_of_a_release() {
+        assert_eq!(
+            table(Act::Release),
+            "\
+absent free|released again/refused|released follow/unknown|released lost|released unknown|released unknown|released
+other  again/unknown again/unknown follow/unknown lost|released unknown unknown
+policy released refused follow/unknown lost unknown unknown
+race   released again/refused follow/unknown lost unknown unknown
+lost   released again/unknown follow/unknown released unknown unknown
+"
+        );
+    }
+
+    #[test]
+    fn the_table_of_a_clearing() {
+        assert_eq!(
+            table(Act::Clear),
+            "\
+absent free|released again/refused|released lost lost lost unknown|released
+other  again/unknown again/unknown lost lost lost lost
+policy released refused lost lost lost unknown
+race   released again/refused lost lost lost unknown
+lost   released again/unknown lost lost lost unknown
+"
+        );
+    }
+
+    #[test]
+    fn the_table_of_a_renewal() {
+        assert_eq!(
+            table(Act::Renew),
+            "\
+absent free again/refused follow/yours lost unknown unknown
+other  again/unknown again/unknown follow/yours lost unknown unknown
+policy free refused renewed lost unknown unknown
+race   free again/refused renewed lost unknown unknown
+lost   free again/unknown renewed lost unknown unknown
+"
+        );
+    }
+
+    #[test]
+    fn what_we_sent_and_the_writing_side_shows_has_landed() {
+        let shown = || Reported::Unexpected { found: Some(id('b')) };
+        assert_eq!(settle(Act::Take, shown(), &[id('b')]), Ok(Verdict::Claimed(id('b'))));
+        assert_eq!(settle(Act::Renew, shown(), &[id('b')]), Ok(Verdict::Renewed(id('b'))));
+        assert_eq!(settle(Act::Take, shown(), &[]), Err(Doubt::Unexpected(Some(id('b')))));
+    }
+
+    #[test]
+    fn an_exchange_that_never_began_is_a_refusal_only_if_we_were_turned_away() {
+        let of =
+            |error| settle(Act::Take, Reported::Unsent(error), &[]).map(|verdict| verdict.exit());
+        assert_eq!(of(LinkError::Denied("no".into())), Ok(Exit::Refused));
+        for error in [
+            LinkError::Unreachable("gone".into()),
+            LinkError::TimedOut(std::time::Duration::from_secs(1)),
+            LinkError::Nonsense("?".into()),
+            LinkError::Local("no ssh".into()),
+        ] {
+            assert_eq!(of(error), Ok(Exit::Unknown));
         }
     }
 
     #[test]
-    fn a_take_is_won_exactly_when_the_ref_is_ours() {
-        for doubt in doubts() {
-            for now in looks() {
-                let ours = matches!(now, Now::At { ours: true, .. });
-                let got = verdict(weigh(Act::Take, None, doubt.clone(), now.clone(), false));
-                assert_eq!(matches!(got, Verdict::Claimed(_)), ours, "{doubt:?} {now:?}");
-                if now == (Now::At { id: id('b'), ours: false }) {
-                    assert_eq!(got, Verdict::Held(id('b')), "{doubt:?}");
-                }
-            }
+    fn the_words_of_a_refusal_only_ever_buy_another_try() {
+        for (reason, again) in [
+            ("pre-receive hook declined", false),
+            ("deny updating a hidden ref", false),
+            ("failed to update ref", true),
+            ("reference already exists", true),
+            ("", true),
+        ] {
+            let step = weigh(Act::Take, None, Doubt::Refused(reason.into()), Now::Absent, false);
+            assert_eq!(
+                matches!(step, Step::Again(Verdict::Refused(_))),
+                again,
+                "{reason}: {step:?}"
+            );
         }
-    }
-
-    #[test]
-    fn a_look_that_failed_never_says_free_held_or_released_by_the_words_of_a_refusal() {
-        for act in [Act::Take, Act::Release, Act::Renew] {
-            for doubt in doubts() {
-                if matches!(doubt, Doubt::Unexpected(_)) {
-                    continue;
-                }
-                let got = verdict(weigh(
-                    act,
-                    Some(id('a')),
-                    doubt.clone(),
-                    Now::NotRead("down".into()),
-                    true,
-                ));
-                assert!(matches!(got, Verdict::Unknown(_)), "{act:?} {doubt:?}: {got:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_lost_answer_with_the_old_value_still_there_is_unknown() {
-        let still = Now::At { id: id('a'), ours: true };
-        for act in [Act::Release, Act::Renew] {
-            let got = verdict(weigh(
-                act,
-                Some(id('a')),
-                Doubt::Lost("closed".into()),
-                still.clone(),
-                true,
-            ));
-            assert!(matches!(got, Verdict::Unknown(_)), "{act:?}: {got:?}");
-        }
-        let got = verdict(weigh(Act::Take, None, Doubt::Lost("closed".into()), Now::Absent, true));
-        assert!(matches!(got, Verdict::Unknown(_)), "{got:?}");
-    }
-
-    #[test]
-    fn somebody_elses_claim_is_never_reported_as_ours() {
-        let other = Now::At { id: id('b'), ours: false };
-        for doubt in doubts() {
-            let released =
-                verdict(weigh(Act::Release, Some(id('a')), doubt.clone(), other.clone(), false));
-            let expected = matches!(doubt, Doubt::Refused(_) | Doubt::Lost(_));
-            assert_eq!(released == Verdict::Released, expected, "{doubt:?}: {released:?}");
-            let renewed =
-                verdict(weigh(Act::Renew, Some(id('a')), doubt.clone(), other.clone(), false));
-            assert_eq!(renewed, Verdict::Lost(id('b')), "{doubt:?}");
-        }
-    }
-
-    #[test]
-    fn policy_is_final_and_contention_is_tried_again() {
-        let weigh = |reason: &str| {
-            weigh(Act::Take, None, Doubt::Refused(reason.into()), Now::Absent, false)
-        };
-        assert!(matches!(weigh("pre-receive hook declined"), Step::Settled(Verdict::Refused(_))));
-        assert!(matches!(weigh("deny updating a hidden ref"), Step::Settled(Verdict::Refused(_))));
-        assert!(matches!(weigh("failed to update ref"), Step::Again(Verdict::Refused(_))));
-        assert!(matches!(weigh(""), Step::Again(Verdict::Refused(_))));
     }
 
     #[test]

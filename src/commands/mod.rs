@@ -5,10 +5,12 @@
 pub mod completions;
 mod context;
 mod list;
+mod look;
 pub mod man;
 mod release;
 mod renew;
 mod show;
+mod stage;
 mod swap;
 mod take;
 mod verify;
@@ -20,75 +22,64 @@ use chrono::Utc;
 use crate::{
     checkout::CheckoutError,
     claim::name::NameError,
-    cli::{Cli, Verb},
-    held::HeldRecord,
-    output::{escape, json, ui::Ui},
+    cli::{Ask, Cli, Global, Verb},
+    escape,
+    output::{Detail, Report, json, ui::Ui},
     remote::RemoteError,
     settings::SettingsError,
     verdict::{Exit, Verdict},
 };
-use context::{NoClone, Seen, Stage};
+use context::{Context, NoClone};
 use list::NotListed;
 use release::NotAnId;
+use stage::Stage;
 
 /// Does what was typed, tells the outcome, and gives the exit status for it.
-pub fn run(cli: Cli) -> ExitCode {
+pub fn run(cli: &Cli) -> ExitCode {
     let ui = Ui::new(&cli.global);
     let exit = match &cli.verb {
+        Verb::Ask(ask) => answered(&cli.global, ask, &ui),
         Verb::Man(args) => printed(man::run(args, &mut io::stdout().lock()), &ui),
         Verb::Completions(args) => printed(completions::run(args, &mut io::stdout().lock()), &ui),
-        Verb::Take(_)
-        | Verb::Release(_)
-        | Verb::List(_)
-        | Verb::Show(_)
-        | Verb::Verify(_)
-        | Verb::Renew(_) => answered(&cli, &ui),
     };
     ExitCode::from(exit.code())
 }
 
-/// The verb's name, as typed.
-fn name(verb: &Verb) -> &'static str {
-    match verb {
-        Verb::Take(_) => "take",
-        Verb::Release(_) => "release",
-        Verb::List(_) => "list",
-        Verb::Show(_) => "show",
-        Verb::Verify(_) => "verify",
-        Verb::Renew(_) => "renew",
-        Verb::Man(_) => "man",
-        Verb::Completions(_) => "completions",
-    }
-}
-
 /// The verbs that ask a remote.
-fn answered(cli: &Cli, ui: &Ui) -> Exit {
-    let stage = match Stage::set(cli, ui) {
+fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
+    let stage = match Stage::set(global, ask, ui) {
         Ok(stage) => stage,
-        Err(error) => return failed(&cli.verb, ui, &error),
+        Err(error) => return failed(ask, ui, &error),
     };
     let manner = stage.manner();
-    let asked = stage.context(&manner).and_then(|mut context| match &cli.verb {
-        Verb::Take(args) => take::run(args, &mut context),
-        Verb::Release(args) => release::run(args, &mut context),
-        Verb::List(args) => list::run(args, &mut context),
-        Verb::Show(args) => show::run(args, &mut context),
-        Verb::Verify(args) => verify::run(args, &mut context),
-        Verb::Renew(args) => renew::run(args, &mut context),
-        Verb::Man(_) | Verb::Completions(_) => Ok(Vec::new()),
-    });
+    let asked =
+        Context::new(&stage, &manner).map_err(Into::into).and_then(|mut context| match ask {
+            Ask::Take(args) => take::run(args, &mut context),
+            Ask::Release(args) => release::run(args, &mut context),
+            Ask::List(args) => list::run(args, &mut context),
+            Ask::Show(args) => show::run(args, &mut context),
+            Ask::Verify(args) => verify::run(args, &mut context),
+            Ask::Renew(args) => renew::run(args, &mut context),
+        });
     match asked {
-        Ok(claims) => stage.report(claims).tell(stage.ui(), Utc::now()),
-        Err(error) => failed(&cli.verb, stage.ui(), &error),
+        Ok(claims) => {
+            let (command, detail) = of(ask);
+            let report = Report { command, remote: stage.remote(), claims, detail };
+            report.tell(stage.ui(), Utc::now())
+        }
+        Err(error) => failed(ask, stage.ui(), &error),
     }
 }
 
-/// Whose a claim is, as far as the clone's `records` can prove it.
-fn whose(seen: Option<&Seen>, records: &[HeldRecord]) -> Verdict {
-    match seen {
-        None => Verdict::Free,
-        Some(seen) if seen.is_of(records) => Verdict::Yours(seen.id),
-        Some(seen) => Verdict::Lost(seen.id),
+/// The verb's name, and how much its report tells people.
+fn of(ask: &Ask) -> (&'static str, Detail) {
+    match ask {
+        Ask::Take(_) => ("take", Detail::Verdicts),
+        Ask::Release(_) => ("release", Detail::Verdicts),
+        Ask::List(_) => ("list", Detail::Table),
+        Ask::Show(_) => ("show", Detail::Whole),
+        Ask::Verify(_) => ("verify", Detail::Verdicts),
+        Ask::Renew(_) => ("renew", Detail::Verdicts),
     }
 }
 
@@ -105,10 +96,10 @@ fn printed(written: io::Result<()>, ui: &Ui) -> Exit {
 }
 
 /// Tells an error that kept a verdict from being sought. The one place that sorts errors.
-fn failed(verb: &Verb, ui: &Ui, error: &anyhow::Error) -> Exit {
+fn failed(ask: &Ask, ui: &Ui, error: &anyhow::Error) -> Exit {
     let exit = exit_of(error);
     if ui.json() {
-        ui.result(&json::error(name(verb), exit, &format!("{error:#}")));
+        ui.result(&json::error(of(ask).0, exit, &format!("{error:#}")));
     }
     ui.error(&escape::line(&format!("{error:#}")));
     if let Some(hint) = error.downcast_ref::<RemoteError>().and_then(RemoteError::hint) {

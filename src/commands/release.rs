@@ -3,86 +3,82 @@
 use gix::ObjectId;
 
 use super::{
-    context::{Context, Seen},
-    swap::{self, Swap},
-    take,
+    context::Context,
+    look::{self, Seen},
+    swap::{self, Looked, Swap},
 };
 use crate::{
-    claim::{name::ClaimRef, token::Token},
+    claim::name::ClaimRef,
     cli,
-    held::HeldRecord,
+    held::{HeldRecord, Records},
     output::ClaimReport,
-    verdict::{Act, Verdict},
+    verdict::{Act, Verdict, Whose},
 };
 
 /// Releases one claim, or all of this clone.
 pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let prefix = &context.stage.settings.prefix;
     let Some(name) = &args.name else {
-        let mut claims: Vec<ClaimRef> = context
-            .records(None)
-            .iter()
-            .filter_map(|record| ClaimRef::listed(prefix, record.refname.as_str().into()))
-            .collect();
-        claims.sort();
-        claims.dedup();
-        return claims.iter().map(|claim| own(claim, context)).collect();
+        return Ok(all(context));
     };
     let claim = ClaimRef::typed(prefix, name)?;
-    let report = match &args.expect {
+    Ok(vec![match &args.expect {
         Some(expect) => named(&claim, &Abbreviated::parse(expect)?, context),
         None => own(&claim, context),
-    }?;
-    Ok(vec![report])
+    }])
+}
+
+/// Releases what is on record here, one by one.
+fn all(context: &mut Context<'_>) -> Vec<ClaimReport> {
+    let records = context.records(None);
+    let mut claims: Vec<ClaimRef> = records
+        .own
+        .iter()
+        .filter_map(|record| {
+            ClaimRef::listed(&context.stage.settings.prefix, record.refname.as_str().into())
+        })
+        .collect();
+    claims.sort();
+    claims.dedup();
+    let mut reports: Vec<ClaimReport> = claims.iter().map(|claim| own(claim, context)).collect();
+    // A take that never landed left a record of an attempt, not a claim.
+    let won = |claim: &ClaimRef| {
+        records.own.iter().any(|record| record.tip.is_some() && *claim.full() == *record.refname)
+    };
+    reports.retain(|report| report.verdict != Verdict::Free || won(&report.claim));
+    reports
 }
 
 /// Releases the claim that this clone can prove its own.
-fn own(claim: &ClaimRef, context: &mut Context<'_>) -> anyhow::Result<ClaimReport> {
+fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
     let records = context.records(Some(claim));
-    let mut seen = None;
-    // With the tip known, the write itself finds out whether it is still there; else ask first.
-    let expected = match records.iter().find_map(HeldRecord::tip) {
-        Some(tip) => tip,
+    // With the tip on record, the write itself finds out whether it is still there; else ask first.
+    let (expected, base) = match records.own.iter().find_map(HeldRecord::tip) {
+        Some(tip) => (tip, None),
         None => match context.look(claim, &records) {
-            Ok(Some(found)) if found.is_of(&records) => {
-                let id = found.id;
-                seen = Some(found);
-                id
-            }
-            Ok(found) => return not_ours(claim, found.as_ref(), &records, context),
-            Err(error) => {
-                return Ok(context.report_seen(claim, Verdict::of_failure(error), None, &records));
-            }
+            Ok(Some(seen)) if seen.whose(&records) == Whose::Ours => (seen.id, seen.commit),
+            Ok(seen) => return not_ours(claim, seen.as_ref(), &records, context),
+            Err(error) => return context.report_failure(claim, error),
         },
     };
-    let tokens: Vec<Token> = records.iter().map(|record| record.token).collect();
-    let base = seen.and_then(|seen| seen.commit);
-    let swap = Swap {
-        act: Act::Release,
-        claim,
-        expected: Some(expected),
-        base,
-        draft: None,
-        tokens: &tokens,
-        records: &records,
-    };
-    let outcome = swap::drive(context, swap);
-    let seen = outcome.seen.clone().flatten();
-    let mut report = context.report_seen(claim, outcome.verdict, seen.as_ref(), &records);
-    match &report.verdict {
-        Verdict::Released => {
+    let swap = Swap { act: Act::Release, expected: Some(expected), base, draft: None };
+    let outcome = swap::drive(&mut context.place(claim, &records), swap);
+    let seen = outcome.looked.seen();
+    let mut report = context.report(claim, outcome.verdict.clone(), seen, &records);
+    match (&outcome.verdict, &outcome.looked) {
+        (Verdict::Released, _) => {
             report.id = Some(expected);
-            forget(claim, &records, context)?;
+            context.forget(claim, disproved(&records, None));
         }
         // Both the writing and the reading side say that ours is gone.
-        Verdict::Lost(_) | Verdict::Free if outcome.seen.is_some() => {
-            forget(claim, &records, context)?;
-            report = not_ours(claim, seen.as_ref(), &records, context)?;
+        (Verdict::Lost(_) | Verdict::Free, Looked::Absent | Looked::At(_)) => {
+            context.forget(claim, disproved(&records, seen));
+            report = not_ours(claim, seen, &records, context);
         }
-        Verdict::Refused(_) => {
+        (Verdict::Refused(_), _) => {
             report.hints.push(format!("{} is NOT released and still yours", claim.short()))
         }
-        Verdict::Unknown(_) => {
+        (Verdict::Unknown(_), _) => {
             let command = context.command(&format!("release {}", claim.short()));
             report.hints.push(format!(
                 "whether {} is released is not known; ask again: {command}",
@@ -91,78 +87,77 @@ fn own(claim: &ClaimRef, context: &mut Context<'_>) -> anyhow::Result<ClaimRepor
         }
         _ => {}
     }
-    Ok(report)
+    report
 }
 
 /// Releases whatever the claim is, if its id is the one that the user saw.
-fn named(
-    claim: &ClaimRef,
-    expect: &Abbreviated,
-    context: &mut Context<'_>,
-) -> anyhow::Result<ClaimReport> {
+fn named(claim: &ClaimRef, expect: &Abbreviated, context: &mut Context<'_>) -> ClaimReport {
     let records = context.records(Some(claim));
     let seen = match context.look(claim, &records) {
         Ok(Some(seen)) => seen,
-        Ok(None) => return Ok(context.report_seen(claim, Verdict::Free, None, &records)),
-        Err(error) => {
-            return Ok(context.report_seen(claim, Verdict::of_failure(error), None, &records));
-        }
+        Ok(None) => return context.report(claim, Verdict::Free, None, &records),
+        Err(error) => return context.report_failure(claim, error),
     };
     if !expect.is(seen.id) {
-        let mut report = context.report_seen(claim, Verdict::Lost(seen.id), Some(&seen), &records);
-        report.hints.push(format!("it is not {} any more; nothing was released", expect.0));
-        return Ok(report);
+        return moved(claim, expect, &seen, &records, context);
     }
-    let base = seen.commit.clone();
-    let swap = Swap {
-        act: Act::Release,
-        claim,
-        expected: Some(seen.id),
-        base,
-        draft: None,
-        tokens: &[],
-        records: &records,
-    };
-    let outcome = swap::drive(context, swap);
-    // What is shown is what was cleared, or else what stands there instead.
-    let shown = match (&outcome.verdict, outcome.seen.flatten()) {
-        (Verdict::Released | Verdict::Refused(_) | Verdict::Unknown(_), _) => Some(seen),
-        (_, now) => now,
-    };
-    if outcome.verdict == Verdict::Released {
-        forget(claim, &records, context)?;
+    let swap =
+        Swap { act: Act::Clear, expected: Some(seen.id), base: seen.commit.clone(), draft: None };
+    let outcome = swap::drive(&mut context.place(claim, &records), swap);
+    match (&outcome.verdict, outcome.looked.seen()) {
+        (Verdict::Lost(_), Some(now)) => moved(claim, expect, now, &records, context),
+        (Verdict::Released, _) => {
+            context.forget(claim, disproved(&records, None));
+            let mut report = context.report(claim, Verdict::Released, Some(&seen), &records);
+            report.mine = false;
+            report
+        }
+        (verdict, _) => context.report(claim, verdict.clone(), Some(&seen), &records),
     }
-    Ok(context.report_seen(claim, outcome.verdict, shown.as_ref(), &records))
 }
 
-/// The claim is another's, or there is none.
+fn moved(
+    claim: &ClaimRef,
+    expect: &Abbreviated,
+    seen: &Seen,
+    records: &Records,
+    context: &Context<'_>,
+) -> ClaimReport {
+    let mut report = context.report(claim, Verdict::Lost(seen.id), Some(seen), records);
+    report.hints.push(format!("it is not {} (any more), so nothing was released", expect.0));
+    report
+}
+
+/// The claim is another's, or there is none, or that cannot be told.
 fn not_ours(
     claim: &ClaimRef,
     seen: Option<&Seen>,
-    records: &[HeldRecord],
+    records: &Records,
     context: &Context<'_>,
-) -> anyhow::Result<ClaimReport> {
-    let verdict = seen.map_or(Verdict::Free, |seen| Verdict::Lost(seen.id));
-    let mut report = context.report_seen(claim, verdict, seen, records);
-    report.mine = false;
-    if context.strangers(claim) {
-        report.hints.push(take::COPIED.into());
-    }
-    if let Some(seen) = seen {
-        let id = seen.id.to_hex_with_len(12);
-        let command = context.command(&format!("release {} --expect {id}", claim.short()));
+) -> ClaimReport {
+    let mut report = context.report(claim, look::verdict(seen, records), seen, records);
+    report.hints.extend(context.copied(records));
+    if let Verdict::Lost(id) = report.verdict {
+        let command = context.command(&format!(
+            "release {} --expect {}",
+            claim.short(),
+            id.to_hex_with_len(12)
+        ));
         report
             .hints
             .push(format!("if you are sure that its holder does not need it any more: {command}"));
     }
-    Ok(report)
+    report
 }
 
-fn forget(claim: &ClaimRef, records: &[HeldRecord], context: &Context<'_>) -> anyhow::Result<()> {
-    for record in records {
-        context.held()?.forget(claim, record.token)?;
-    }
-    Ok(())
+/// The records that prove nothing any more, now that the ref holds what was `seen`: those of takes that were won.
+/// Pending ones may be another process's, and still land.
+fn disproved<'r>(
+    records: &'r Records,
+    seen: Option<&Seen>,
+) -> impl Iterator<Item = &'r HeldRecord> {
+    let alive = seen.and_then(Seen::token);
+    records.own.iter().filter(move |record| record.tip.is_some() && Some(record.token) != alive)
 }
 
 /// The beginning of an id, long enough to be meant.
@@ -187,5 +182,21 @@ impl Abbreviated {
 
     fn is(&self, id: ObjectId) -> bool {
         id.to_string().starts_with(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_named_by_seven_digits_or_more() {
+        let id =
+            ObjectId::from_hex("abcdef0123456789abcdef0123456789abcdef01".as_bytes()).expect("hex");
+        assert!(Abbreviated::parse("ABCDEF0").expect("an id").is(id));
+        assert!(!Abbreviated::parse("abcdef1").expect("an id").is(id));
+        for typed in ["", "abcdef", "abcdefg", "-abcdef0", &"a".repeat(65)] {
+            assert!(Abbreviated::parse(typed).is_err(), "{typed}");
+        }
     }
 }

@@ -8,9 +8,9 @@ pub fn run(args: &cli::Show, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
     let records = context.records(Some(&claim));
     let report = match context.look(&claim, &records) {
-        Err(error) => context.report_seen(&claim, Verdict::of_failure(error), None, &records),
-        Ok(None) => context.report_seen(&claim, Verdict::Free, None, &records),
-        Ok(Some(seen)) => context.report_seen(&claim, Verdict::Listed, Some(&seen), &records),
+        Err(error) => context.report_failure(&claim, error),
+        Ok(None) => context.report(&claim, Verdict::Free, None, &records),
+        Ok(Some(seen)) => context.report(&claim, Verdict::Listed, Some(&seen), &records),
     };
     Ok(vec![report])
 }

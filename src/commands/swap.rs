@@ -4,103 +4,133 @@
 //! Within one invocation every try sends the same commit, so a try whose answer was lost and that landed all the
 //! same makes the next one a win. What any of it means is decided in [`crate::verdict`].
 
-use std::{thread, time::Duration};
+use std::time::Duration;
 
 use gix::ObjectId;
 
-use super::context::{Context, Seen};
+use super::look::Seen;
 use crate::{
-    claim::{commit::Draft, name::ClaimRef, token::Token},
-    held::HeldRecord,
-    output::Shown,
-    verdict::{self, Act, Now, Step, Verdict},
+    claim::commit::Draft,
+    verdict::{self, Act, Now, Step, Verdict, Whose},
     wait,
     wire::{Edit, LinkError, Reported},
 };
 
+/// The ref as a swap meets it: written, looked at, waited for.
+pub trait Place {
+    /// Sends one update.
+    fn update(&mut self, edit: &Edit<'_>) -> Reported;
+    /// Asks what the ref holds now.
+    fn look(&mut self) -> Result<Option<Seen>, LinkError>;
+    /// Whose a tip is, by what the clone can prove.
+    fn whose(&self, seen: &Seen) -> Whose;
+    /// Waits before another try.
+    fn pause(&mut self, pause: Duration);
+    /// The full name of the ref.
+    fn refname(&self) -> Vec<u8>;
+}
+
 /// What is to be done to one ref.
 pub struct Swap<'a> {
+    /// What for.
     pub act: Act,
-    pub claim: &'a ClaimRef,
     /// The value that the ref must have.
     pub expected: Option<ObjectId>,
     /// The raw commit there.
     pub base: Option<Vec<u8>>,
     /// Makes the commit to put there, given what it is to replace; a deletion makes none.
     pub draft: Option<&'a dyn Fn(Option<ObjectId>) -> Draft>,
-    /// The tokens by which a tip is known to be ours.
-    pub tokens: &'a [Token],
-    /// The clone's records of this claim, to spare reading what is known.
-    pub records: &'a [HeldRecord],
 }
 
 /// How it ended.
+#[derive(Debug)]
 pub struct Outcome {
+    /// The answer.
     pub verdict: Verdict,
-    /// What the last look at the ref found, if there was one: the outer `None` is no look, or one that failed.
-    pub seen: Option<Option<Seen>>,
-    /// Whether a command of ours may still be under way.
+    /// The last look at the ref.
+    pub looked: Looked,
+    /// Whether a command of ours left whose end is not known: it may still land.
     pub pending: bool,
     /// The raw commit at the new tip, if it is the one that was sent.
     pub commit: Option<Vec<u8>>,
 }
 
+/// The end of a look at the ref.
+#[derive(Debug, Clone)]
+pub enum Looked {
+    /// None was needed, or it failed.
+    No,
+    /// The remote says that there is no such ref.
+    Absent,
+    /// It holds this.
+    At(Seen),
+}
+
+impl Looked {
+    /// What was seen.
+    pub fn seen(&self) -> Option<&Seen> {
+        match self {
+            Self::At(seen) => Some(seen),
+            Self::No | Self::Absent => None,
+        }
+    }
+}
+
 /// Carries out `swap`.
-pub fn drive(context: &mut Context<'_>, mut swap: Swap<'_>) -> Outcome {
+pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
     let mut outcome = Outcome {
-        verdict: Verdict::Unknown("nothing was tried".into()),
-        seen: None,
+        verdict: Verdict::Unknown(String::new()),
+        looked: Looked::No,
         pending: false,
         commit: None,
     };
+    let refname = place.refname();
+    let mut sent = Vec::new();
     for tried in 1..=wait::TRIES {
         if tried > 1 {
-            thread::sleep(pause(tried));
+            // Without a random number the pause is merely not spread.
+            place.pause(wait::pause(tried, getrandom::u64().unwrap_or_default()));
         }
         let draft = swap.draft.map(|draft| draft(swap.expected));
-        let reported = context.link.update(&Edit {
-            refname: swap.claim.full(),
+        let reported = place.update(&Edit {
+            refname: &refname,
             expected: swap.expected,
             new: draft.as_ref(),
             base: swap.base.as_deref(),
         });
-        let sent = sent(&reported);
-        let lost = matches!(reported, Reported::Lost { .. });
         let timed_out = matches!(reported, Reported::Lost { error: LinkError::TimedOut(_), .. });
-        outcome.pending |= lost;
-        let step = match verdict::settle(swap.act, reported) {
+        outcome.pending |= matches!(reported, Reported::Lost { .. });
+        let refused = matches!(reported, Reported::Refused { .. });
+        sent.extend(sent_by(&reported));
+        let step = match verdict::settle(swap.act, reported, &sent) {
             Ok(verdict) => Step::Settled(verdict),
             Err(doubt) => {
-                let now = look(context, &swap, sent, &mut outcome);
                 let left = outcome.pending;
+                let now;
+                (now, outcome.looked) = look(place, swap.act, &sent);
+                // Hosts have refused with words and done it all the same.
+                outcome.pending |= refused && matches!(now, Now::NotRead(_));
                 verdict::weigh(swap.act, swap.expected, doubt, now, left)
             }
         };
-        outcome.verdict = match step {
-            Step::Settled(verdict) => {
-                outcome.verdict = verdict;
-                outcome.commit = new_commit(draft.as_ref(), &outcome.verdict);
-                break;
-            }
-            // The time given by the user is spent.
-            Step::Again(verdict) if timed_out => {
-                outcome.verdict = verdict;
-                break;
-            }
-            Step::Again(verdict) => verdict,
+        let again;
+        (outcome.verdict, again) = match step {
+            Step::Settled(verdict) => (verdict, false),
+            // The time given by the user is spent once it is spent.
+            Step::Again(verdict) => (verdict, !timed_out),
             Step::Follow(id, verdict) => {
                 swap.expected = Some(id);
-                swap.base = outcome.seen.as_ref().and_then(|seen| seen.as_ref()?.commit.clone());
-                verdict
+                swap.base = outcome.looked.seen().and_then(|seen| seen.commit.clone());
+                (verdict, true)
             }
         };
+        if !again {
+            outcome.commit = new_commit(draft.as_ref(), &outcome.verdict);
+            break;
+        }
     }
-    conclude(outcome)
-}
-
-/// A refusal is final only if no earlier command of ours can still land.
-fn conclude(mut outcome: Outcome) -> Outcome {
     match &outcome.verdict {
+        // Final only if no earlier command of ours can still land.
         Verdict::Refused(why) if outcome.pending => outcome.verdict = Verdict::Unknown(why.clone()),
         Verdict::Claimed(_) | Verdict::Renewed(_) | Verdict::Released => outcome.pending = false,
         _ => {}
@@ -108,7 +138,7 @@ fn conclude(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-fn sent(reported: &Reported) -> Option<ObjectId> {
+fn sent_by(reported: &Reported) -> Option<ObjectId> {
     match reported {
         Reported::Done(id) => *id,
         Reported::Refused { sent, .. } | Reported::Lost { sent, .. } => *sent,
@@ -116,35 +146,19 @@ fn sent(reported: &Reported) -> Option<ObjectId> {
     }
 }
 
-fn look(
-    context: &mut Context<'_>,
-    swap: &Swap<'_>,
-    sent: Option<ObjectId>,
-    outcome: &mut Outcome,
-) -> Now {
-    match context.look(swap.claim, swap.records) {
-        Ok(None) => {
-            outcome.seen = Some(None);
-            Now::Absent
-        }
+fn look(place: &mut dyn Place, act: Act, sent: &[ObjectId]) -> (Now, Looked) {
+    match place.look() {
+        Ok(None) => (Now::Absent, Looked::Absent),
         Ok(Some(seen)) => {
-            let known =
-                sent == Some(seen.id) || (swap.act != Act::Take && swap.expected == Some(seen.id));
-            let ours = known || seen.token().is_some_and(|token| swap.tokens.contains(&token));
-            // Neither ours by its id nor readable: whose it is cannot be told, unless it cannot be ours.
-            let unread =
-                matches!(seen.record, Shown::NotRead(_)) && !swap.tokens.is_empty() && !ours;
-            let now = match &seen.record {
-                Shown::NotRead(why) if unread && swap.act != Act::Take => Now::NotRead(why.clone()),
-                _ => Now::At { id: seen.id, ours },
+            let whose = match act {
+                _ if sent.contains(&seen.id) => Whose::Ours,
+                // A take can only have been won with what it sent; a clearing names a commit, not a holder.
+                Act::Take | Act::Clear => Whose::Others,
+                Act::Release | Act::Renew => place.whose(&seen),
             };
-            outcome.seen = Some(Some(seen));
-            now
+            (Now::At(seen.id, whose), Looked::At(seen))
         }
-        Err(error) => {
-            outcome.seen = None;
-            Now::NotRead(error.to_string())
-        }
+        Err(error) => (Now::NotRead(error.to_string()), Looked::No),
     }
 }
 
@@ -154,7 +168,185 @@ fn new_commit(draft: Option<&Draft>, verdict: &Verdict) -> Option<Vec<u8>> {
     (encoded.id == *id).then_some(encoded.data)
 }
 
-fn pause(tried: u32) -> Duration {
-    // Without a random number the pause is merely not spread.
-    wait::pause(tried, getrandom::u64().unwrap_or_default())
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use chrono::DateTime;
+    use gix::hash::Kind;
+
+    use super::*;
+    use crate::{claim::record::Person, output::Shown};
+
+    /// A remote that answers from a script.
+    struct Script {
+        reports: VecDeque<Report>,
+        looks: VecDeque<Look>,
+        updates: Vec<Option<ObjectId>>,
+        whose: Whose,
+    }
+
+    enum Report {
+        Done,
+        Shows(Option<ObjectId>),
+        Refused(&'static str),
+        Lost,
+        TimedOut,
+        Unreachable,
+    }
+
+    enum Look {
+        Absent,
+        At(ObjectId),
+        Down,
+    }
+
+    impl Place for Script {
+        fn update(&mut self, edit: &Edit<'_>) -> Reported {
+            self.updates.push(edit.expected);
+            let sent = edit.new.map(|draft| draft.encode(Kind::Sha1).id);
+            match self.reports.pop_front().expect("not more updates than scripted") {
+                Report::Done => Reported::Done(sent),
+                Report::Shows(found) => Reported::Unexpected { found },
+                Report::Refused(reason) => Reported::Refused { sent, reason: reason.into() },
+                Report::Lost => {
+                    Reported::Lost { sent, error: LinkError::Unreachable("cut".into()) }
+                }
+                Report::TimedOut => {
+                    Reported::Lost { sent, error: LinkError::TimedOut(Duration::from_secs(1)) }
+                }
+                Report::Unreachable => Reported::Unsent(LinkError::Unreachable("down".into())),
+            }
+        }
+
+        fn look(&mut self) -> Result<Option<Seen>, LinkError> {
+            match self.looks.pop_front().expect("not more looks than scripted") {
+                Look::Absent => Ok(None),
+                Look::At(id) => Ok(Some(Seen { id, record: Shown::Unasked, commit: None })),
+                Look::Down => Err(LinkError::Unreachable("down".into())),
+            }
+        }
+
+        fn whose(&self, _: &Seen) -> Whose {
+            self.whose.clone()
+        }
+
+        fn pause(&mut self, _: Duration) {}
+
+        fn refname(&self) -> Vec<u8> {
+            b"refs/claims/issue-4".to_vec()
+        }
+    }
+
+    fn id(digit: char) -> ObjectId {
+        ObjectId::from_hex(digit.to_string().repeat(40).as_bytes()).expect("hex")
+    }
+
+    fn draft(parent: Option<ObjectId>) -> Draft {
+        let author = Person { name: "A".into(), email: "a@example.com".into() };
+        Draft { message: "claim issue-4\n".into(), author, at: DateTime::UNIX_EPOCH, parent }
+    }
+
+    fn mine() -> ObjectId {
+        draft(None).encode(Kind::Sha1).id
+    }
+
+    fn run(
+        act: Act,
+        whose: Whose,
+        reports: Vec<Report>,
+        looks: Vec<Look>,
+    ) -> (Outcome, Vec<Option<ObjectId>>) {
+        let mut script =
+            Script { reports: reports.into(), looks: looks.into(), updates: Vec::new(), whose };
+        let expected = (act != Act::Take).then(|| id('a'));
+        let make: &dyn Fn(Option<ObjectId>) -> Draft = &draft;
+        let draft = matches!(act, Act::Take | Act::Renew).then_some(make);
+        let outcome = drive(&mut script, Swap { act, expected, base: None, draft });
+        assert!(
+            script.reports.is_empty() && script.looks.is_empty(),
+            "the script was played to its end"
+        );
+        (outcome, script.updates)
+    }
+
+    fn take(reports: Vec<Report>, looks: Vec<Look>) -> Outcome {
+        run(Act::Take, Whose::Others, reports, looks).0
+    }
+
+    #[test]
+    fn a_plain_answer_needs_no_look() {
+        let outcome = take(vec![Report::Done], vec![]);
+        assert_eq!((outcome.verdict, outcome.pending), (Verdict::Claimed(mine()), false));
+        assert!(outcome.commit.is_some());
+    }
+
+    #[test]
+    fn what_landed_without_an_answer_is_a_win() {
+        let seen_at_once = take(vec![Report::Lost], vec![Look::At(mine())]);
+        assert_eq!((seen_at_once.verdict, seen_at_once.pending), (Verdict::Claimed(mine()), false));
+        let shown_at_the_next_try =
+            take(vec![Report::Lost, Report::Shows(Some(mine()))], vec![Look::Absent]);
+        assert_eq!(shown_at_the_next_try.verdict, Verdict::Claimed(mine()));
+        let refused_but_done = take(vec![Report::Refused("failure")], vec![Look::At(mine())]);
+        assert_eq!(refused_but_done.verdict, Verdict::Claimed(mine()));
+    }
+
+    #[test]
+    fn what_may_still_land_stays_pending() {
+        for (reports, looks) in [
+            (vec![Report::Lost], vec![Look::Down]),
+            (vec![Report::TimedOut], vec![Look::Absent]),
+            (vec![Report::Lost, Report::Unreachable], vec![Look::Absent]),
+            (
+                vec![Report::Lost, Report::Refused("hook declined")],
+                vec![Look::Absent, Look::Absent],
+            ),
+            (vec![Report::Refused("failure")], vec![Look::Down]),
+        ] {
+            let outcome = take(reports, looks);
+            assert!(matches!(outcome.verdict, Verdict::Unknown(_)), "{outcome:?}");
+            assert!(outcome.pending, "{outcome:?}");
+        }
+        let never_left = take(vec![Report::Unreachable], vec![]);
+        assert!(
+            matches!(never_left.verdict, Verdict::Unknown(_)) && !never_left.pending,
+            "{never_left:?}"
+        );
+    }
+
+    #[test]
+    fn a_race_that_is_lost_is_held_and_one_that_ended_is_tried_again() {
+        let lost = take(vec![Report::Refused("failed to update ref")], vec![Look::At(id('b'))]);
+        assert_eq!((lost.verdict, lost.pending), (Verdict::Held(id('b')), false));
+        let ended = take(vec![Report::Shows(Some(id('b'))), Report::Done], vec![Look::Absent]);
+        assert_eq!(ended.verdict, Verdict::Claimed(mine()));
+        let for_ever =
+            || (0..wait::TRIES).map(|_| Report::Refused("failed to update ref")).collect();
+        let refused = take(for_ever(), (0..wait::TRIES).map(|_| Look::Absent).collect());
+        assert!(matches!(refused.verdict, Verdict::Refused(_)), "{refused:?}");
+    }
+
+    #[test]
+    fn a_clearing_stops_at_what_its_living_holder_put_there() {
+        let (outcome, updates) = run(
+            Act::Clear,
+            Whose::Ours,
+            vec![Report::Refused("failed to update ref")],
+            vec![Look::At(id('b'))],
+        );
+        assert_eq!((outcome.verdict, updates.len()), (Verdict::Lost(id('b')), 1));
+    }
+
+    #[test]
+    fn a_release_follows_our_own_renewal() {
+        let (outcome, updates) = run(
+            Act::Release,
+            Whose::Ours,
+            vec![Report::Shows(Some(id('b'))), Report::Done],
+            vec![Look::At(id('b'))],
+        );
+        assert_eq!(outcome.verdict, Verdict::Released);
+        assert_eq!(updates, [Some(id('a')), Some(id('b'))]);
+    }
 }

@@ -3,105 +3,48 @@
 use gix::ObjectId;
 
 use super::{
-    context::{Context, Seen},
-    swap::{self, Swap},
+    context::Context,
+    look::Seen,
+    swap::{self, Outcome, Swap},
 };
 use crate::{
     claim::{
         commit::Draft,
         name::{ClaimName, ClaimRef},
-        record::Record,
+        record::{Reading, Record},
         token::Token,
     },
     cli,
-    held::HeldRecord,
+    held::{self, HeldRecord, Records},
     identity::{self, Identity},
-    output::ClaimReport,
-    verdict::{Act, Verdict},
+    output::{ClaimReport, Shown},
+    verdict::{Act, Verdict, Whose},
 };
 
 /// Takes one claim.
 pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let stage = context.stage;
     let claim = ClaimRef::new(&stage.settings.prefix, &ClaimName::parse(&args.name)?);
-    context.held()?.tidy(&claim, context.now, &[]);
     let records = context.records(Some(&claim));
     if args.resume
-        && !records.is_empty()
-        && let Some(report) = resume(&claim, &records, context)?
+        && let Some(report) = resume(&claim, &records, context)
     {
         return Ok(vec![report]);
     }
     let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
-    let token = identity::fresh_token()?;
-    let record = record(args, context, &claim, &identity, token);
+    let record = record(args, context, &claim, &identity, identity::fresh_token()?);
+    let pending = pending(context, &claim, record.token)?;
+    // Before anything leaves: from here on a claim that lands can be recognised as ours.
+    context.held()?.write(&pending, &claim).map_err(NotRecorded)?;
     let draft = |parent: Option<ObjectId>| Draft {
         message: record.message(),
         author: identity.author.clone(),
         at: record.claimed_at,
         parent,
     };
-    // Before anything leaves: from here on a claim that lands can be recognised as ours.
-    let mut held = HeldRecord {
-        version: 1,
-        refname: claim.full().to_string(),
-        token,
-        tip: None,
-        commit: None,
-        taken: context.now,
-        remote: stage.to.shown.clone(),
-        process: std::process::id(),
-        clone: context.held()?.home().clone(),
-    };
-    context.held()?.write(&held, &claim).map_err(NotRecorded)?;
-    let outcome = swap::drive(
-        context,
-        Swap {
-            act: Act::Take,
-            claim: &claim,
-            expected: None,
-            base: None,
-            draft: Some(&draft),
-            tokens: &[token],
-            records: &records,
-        },
-    );
-    let seen = outcome.seen.flatten();
-    let mut report = context.report_seen(&claim, outcome.verdict, seen.as_ref(), &records);
-    match &report.verdict {
-        Verdict::Claimed(id) => {
-            held.tip = Some(id.to_string());
-            held.commit = outcome.commit.and_then(|commit| String::from_utf8(commit).ok());
-            if let Err(error) = context.held()?.write(&held, &claim) {
-                // The pending record proves as much, by the token.
-                stage.ui().warn(&format!(
-                    "the claim is yours, but its record could not be completed: {error}"
-                ));
-            }
-            let reading = crate::claim::record::Reading::Claim(Box::new(record));
-            report = ClaimReport {
-                id: Some(*id),
-                mine: true,
-                record: crate::output::Shown::Read(reading),
-                ..report
-            };
-        }
-        Verdict::Unknown(_) if outcome.pending => {
-            let command = context.command(&format!("take {} --resume", claim.short()));
-            report
-                .hints
-                .push(format!("the claim may or may not have landed; this finds out: {command}"));
-        }
-        Verdict::Unknown(_) => report.hints.push("nothing was sent: the claim is not yours".into()),
-        Verdict::Held(_) => {
-            report.hints.extend(held_hints(&claim, seen.as_ref(), &records, context))
-        }
-        _ => {}
-    }
-    if !matches!(report.verdict, Verdict::Claimed(_)) && !outcome.pending {
-        context.held()?.forget(&claim, token)?;
-    }
-    Ok(vec![report])
+    let swap = Swap { act: Act::Take, expected: None, base: None, draft: Some(&draft) };
+    let outcome = swap::drive(&mut context.place(&claim, &records), swap);
+    Ok(vec![settle(context, &claim, &records, record, pending, outcome)])
 }
 
 /// The clone's record cannot be written.
@@ -136,58 +79,88 @@ fn record(
     .normalised()
 }
 
-/// Says yes if the remote holds a claim that one of `records` proves ours; `None` goes on to take it.
-fn resume(
-    claim: &ClaimRef,
-    records: &[HeldRecord],
-    context: &mut Context<'_>,
-) -> anyhow::Result<Option<ClaimReport>> {
-    let seen = match context.look(claim, records) {
-        Ok(Some(seen)) => seen,
-        Ok(None) => return Ok(None),
-        Err(error) => {
-            return Ok(Some(context.report_seen(claim, Verdict::of_failure(error), None, records)));
-        }
-    };
-    let Some(proof) = seen.proof(records) else { return Ok(None) };
-    keep(context, claim, proof, &seen)?;
-    Ok(Some(context.report_seen(claim, Verdict::Claimed(seen.id), Some(&seen), records)))
+fn pending(context: &Context<'_>, claim: &ClaimRef, token: Token) -> anyhow::Result<HeldRecord> {
+    Ok(HeldRecord {
+        version: held::VERSION,
+        refname: claim.full().to_string(),
+        token,
+        tip: None,
+        commit: None,
+        taken: context.now,
+        remote: context.stage.to.shown.clone(),
+        process: std::process::id(),
+        clone: context.held()?.home().clone(),
+    })
 }
 
-/// Brings the record up to the tip that was seen.
-pub fn keep(
-    context: &Context<'_>,
-    claim: &ClaimRef,
-    proof: &HeldRecord,
-    seen: &Seen,
-) -> anyhow::Result<()> {
-    let tip = Some(seen.id.to_string());
-    if proof.tip != tip {
-        let commit = seen.commit.clone().and_then(|commit| String::from_utf8(commit).ok());
-        context.held()?.write(&HeldRecord { tip, commit, ..proof.clone() }, claim)?;
+/// Says yes if the remote holds a claim that is provably ours; `None` goes on to take it.
+fn resume(claim: &ClaimRef, records: &Records, context: &mut Context<'_>) -> Option<ClaimReport> {
+    if records.own.is_empty() && records.damage.is_none() {
+        return None;
     }
-    Ok(())
+    let seen = match context.look(claim, records) {
+        Ok(seen) => seen?,
+        Err(error) => return Some(context.report_failure(claim, error)),
+    };
+    if let Whose::Unread(why) = seen.whose(records) {
+        let why = format!("it is there, but whose it is cannot be told: {why}");
+        return Some(context.report(claim, Verdict::Unknown(why), Some(&seen), records));
+    }
+    context.keep(claim, seen.proof(records)?, &seen);
+    Some(context.report(claim, Verdict::Claimed(seen.id), Some(&seen), records))
 }
 
-fn held_hints(
-    claim: &ClaimRef,
-    seen: Option<&Seen>,
-    records: &[HeldRecord],
+/// Makes the clone's record say what became of the take, and reports it.
+fn settle(
     context: &Context<'_>,
+    claim: &ClaimRef,
+    records: &Records,
+    record: Record,
+    pending: HeldRecord,
+    outcome: Outcome,
+) -> ClaimReport {
+    let mut report = context.report(claim, outcome.verdict, outcome.looked.seen(), records);
+    if let Verdict::Claimed(id) = report.verdict {
+        let commit = outcome.commit.and_then(|commit| String::from_utf8(commit).ok());
+        context.write(claim, &HeldRecord { tip: Some(id.to_string()), commit, ..pending });
+        return ClaimReport {
+            id: Some(id),
+            mine: true,
+            record: Shown::Read(Reading::Claim(Box::new(record))),
+            ..report
+        };
+    }
+    if !outcome.pending {
+        context.forget(claim, [&pending]);
+    }
+    report.hints =
+        hints(context, claim, records, &report.verdict, outcome.looked.seen(), outcome.pending);
+    report
+}
+
+fn hints(
+    context: &Context<'_>,
+    claim: &ClaimRef,
+    records: &Records,
+    verdict: &Verdict,
+    seen: Option<&Seen>,
+    pending: bool,
 ) -> Vec<String> {
     let name = claim.short();
-    if seen.is_some_and(|seen| seen.is_of(records)) {
-        let command = context.command(&format!("take {name} --resume"));
-        return vec![format!("this clone holds it already; to go on with it: {command}")];
+    let resume = || context.command(&format!("take {name} --resume"));
+    match verdict {
+        Verdict::Unknown(_) if pending => {
+            vec![format!("the claim may or may not have landed; this finds out: {}", resume())]
+        }
+        Verdict::Unknown(_) => vec!["nothing was sent: the claim is not yours".into()],
+        Verdict::Held(_) if seen.is_some_and(|seen| seen.proof(records).is_some()) => {
+            vec![format!("this clone holds it already; to go on with it: {}", resume())]
+        }
+        Verdict::Held(_) => {
+            let show = context.command(&format!("show {name}"));
+            let come_back = format!("come back when it is released; how it stands: {show}");
+            [Some(come_back), context.copied(records)].into_iter().flatten().collect()
+        }
+        _ => Vec::new(),
     }
-    let command = context.command(&format!("show {name}"));
-    let mut hints = vec![format!("come back when it is released; how it stands: {command}")];
-    if context.strangers(claim) {
-        hints.push(COPIED.into());
-    }
-    hints
 }
-
-/// What to know when records came with a copy of another clone.
-pub const COPIED: &str =
-    "this clone is a copy of the one that took the claim, or was moved, and owns nothing";

@@ -1,7 +1,7 @@
 //! `verify`: is it still ours?
 
-use super::{context::Context, take};
-use crate::{claim::name::ClaimRef, cli, output::ClaimReport, verdict::Verdict};
+use super::{context::Context, look};
+use crate::{claim::name::ClaimRef, cli, output::ClaimReport};
 
 /// Asks the remote about one claim, and compares with what this clone can prove.
 pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
@@ -9,27 +9,17 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
     let records = context.records(Some(&claim));
     let seen = match context.look(&claim, &records) {
         Ok(seen) => seen,
-        Err(error) => {
-            return Ok(vec![context.report_seen(
-                &claim,
-                Verdict::of_failure(error),
-                None,
-                &records,
-            )]);
-        }
+        Err(error) => return Ok(vec![context.report_failure(&claim, error)]),
     };
-    let verdict = super::whose(seen.as_ref(), &records);
     if let Some(seen) = &seen
         && let Some(proof) = seen.proof(&records)
     {
-        take::keep(context, &claim, proof, seen)?;
+        context.keep(&claim, proof, seen);
     }
-    let mut report = context.report_seen(&claim, verdict, seen.as_ref(), &records);
-    if context.strangers(&claim) && !report.mine {
-        report.hints.push(
-            "this clone was copied or moved here after the claim was taken, and owns nothing"
-                .into(),
-        );
+    let mut report =
+        context.report(&claim, look::verdict(seen.as_ref(), &records), seen.as_ref(), &records);
+    if !report.mine {
+        report.hints.extend(context.copied(&records));
     }
     Ok(vec![report])
 }

@@ -7,11 +7,11 @@ use gix::ObjectId;
 
 use super::{
     ClaimReport, Detail, Report, Shown,
-    escape::line,
     ui::{Tone, Ui},
 };
 use crate::{
     claim::{age, record::Reading},
+    escape::line,
     verdict::{Exit, Verdict},
 };
 
@@ -219,11 +219,8 @@ fn short(id: ObjectId) -> String {
 }
 
 fn remote(report: &Report) -> String {
-    match &report.remote {
-        Some((Some(name), _)) => name.clone(),
-        Some((None, url)) => url.clone(),
-        None => "no remote".into(),
-    }
+    let (name, url) = &report.remote;
+    line(name.as_ref().unwrap_or(url)).into_owned()
 }
 
 /// `what`, and why, as far as the remote's own words do not stand above already.

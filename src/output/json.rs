@@ -19,7 +19,7 @@ pub fn object(report: &Report) -> String {
         "command": report.command,
         "verdict": report.word(),
         "exit": report.exit().code(),
-        "remote": report.remote.as_ref().map(|(name, url)| json!({ "name": name, "url": url })),
+        "remote": json!({ "name": report.remote.0, "url": report.remote.1 }),
         "claims": report.claims.iter().map(claim).collect::<Vec<_>>(),
         "reason": reason,
     })

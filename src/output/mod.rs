@@ -2,7 +2,6 @@
 //!
 //! Both tell the same [`Report`]; neither decides anything.
 
-pub mod escape;
 pub mod human;
 pub mod json;
 pub mod ui;
@@ -23,7 +22,7 @@ pub struct Report {
     /// The verb.
     pub command: &'static str,
     /// The remote's name, if it has one, and its URL without credentials.
-    pub remote: Option<(Option<String>, String)>,
+    pub remote: (Option<String>, String),
     /// One entry for each claim in question.
     pub claims: Vec<ClaimReport>,
     /// How much of a record is wanted.

@@ -14,8 +14,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::escape;
-use crate::{cli, settings::ColorWhen};
+use crate::{cli, escape, settings::ColorWhen};
 
 /// A spinner is shown for what takes longer than this.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -145,6 +145,12 @@ impl Conversation {
         self.sent(written)
     }
 
+    /// Ends a conversation in which nothing more is asked for; the server needs no answer to that, nor do we.
+    /// A server of the older protocols complains if one hangs up without it.
+    pub fn hang_up(mut self) {
+        let _ = self.end().and_then(|()| self.send());
+    }
+
     fn sent(&self, written: io::Result<()>) -> Result<(), LinkError> {
         written
             .map_err(|error| broken_off(self.child.as_ref(), &self.deadline, &self.words, &error))

@@ -18,8 +18,9 @@ use super::{
     child::{self, clean_repository_environment},
     conversation::Conversation,
     deadline::Deadline,
-    reading::{Reading, read_tips},
-    send_pack, ssh, tcp,
+    send_pack,
+    session::{Session, read_tips},
+    ssh, tcp,
 };
 use crate::remote::Destination;
 
@@ -27,7 +28,7 @@ use crate::remote::Destination;
 pub struct Direct<'a> {
     to: &'a Destination,
     manner: &'a Manner<'a>,
-    reading: Option<Reading>,
+    session: Option<Session>,
 }
 
 /// The two services of a git server.
@@ -40,7 +41,7 @@ enum Service {
 impl<'a> Direct<'a> {
     /// A link to `to`; nothing is opened yet.
     pub fn new(to: &'a Destination, manner: &'a Manner<'a>) -> Self {
-        Self { to, manner, reading: None }
+        Self { to, manner, session: None }
     }
 
     fn connect(&self, service: Service) -> Result<Conversation, LinkError> {
@@ -52,11 +53,15 @@ impl<'a> Direct<'a> {
         };
         let configured = configured.as_deref();
         let url = &self.to.parsed;
-        let command = match url.scheme {
+        let words = self.manner.words.fresh();
+        let mut command = match url.scheme {
+            Scheme::Git if self.manner.proxied => {
+                let why = "core.gitProxy or GIT_PROXY_COMMAND is set, and git:// is not spoken through a proxy here";
+                return Err(LinkError::Local(why.into()));
+            }
             Scheme::Git => {
                 let host =
                     url.host().ok_or_else(|| LinkError::Local("the URL names no host".into()))?;
-                let words = self.manner.words.clone();
                 return tcp::connect(host, url.port, program, &url.path, version, deadline, words);
             }
             Scheme::Ssh => {
@@ -74,8 +79,9 @@ impl<'a> Direct<'a> {
             }
             _ => local(configured, program, url.path.as_ref(), version)?,
         };
-        let (child, reader, writer) = child::spawn(command, deadline, &self.manner.words)?;
-        let words = self.manner.words.clone();
+        // What names our repository would mislead a server for another one, and programs that ssh starts.
+        clean_repository_environment(&mut command);
+        let (child, reader, writer) = child::spawn(command, deadline, &words)?;
         Ok(Conversation::new(Box::new(reader), Box::new(writer), Some(child), deadline, words))
     }
 }
@@ -102,7 +108,6 @@ fn local(
             command
         }
     };
-    clean_repository_environment(&mut command);
     match version {
         Some(version) => command.env("GIT_PROTOCOL", version),
         None => command.env_remove("GIT_PROTOCOL"),
@@ -113,25 +118,39 @@ fn local(
 
 impl Link for Direct<'_> {
     fn list(&mut self, prefixes: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
-        self.reading = None;
-        let (reading, refs) = Reading::list(self.connect(Service::UploadPack)?, prefixes)?;
-        self.reading = Some(reading);
+        self.hang_up();
+        let (session, refs) = Session::list(self.connect(Service::UploadPack)?, prefixes)?;
+        self.session = Some(session);
         Ok(refs)
     }
 
-    fn read(&mut self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
-        let mut reading = self.reading.take();
+    fn read(&mut self, tips: &[ObjectId]) -> Vec<Tip> {
+        let mut session = self.session.take();
         let tips =
-            read_tips(&mut reading, || self.connect(Service::UploadPack), tips, &*self.manner.have);
-        self.reading = reading;
+            read_tips(&mut session, || self.connect(Service::UploadPack), tips, &*self.manner.have);
+        self.session = session;
         tips
     }
 
     fn update(&mut self, edit: &Edit<'_>) -> Reported {
-        self.reading = None;
+        self.hang_up();
         match self.connect(Service::ReceivePack) {
-            Ok(mut conversation) => send_pack::update(&mut conversation, edit),
+            Ok(conversation) => send_pack::update(conversation, edit),
             Err(error) => Reported::Unsent(error),
         }
+    }
+}
+
+impl Direct<'_> {
+    fn hang_up(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.hang_up();
+        }
+    }
+}
+
+impl Drop for Direct<'_> {
+    fn drop(&mut self) {
+        self.hang_up();
     }
 }

@@ -30,6 +30,9 @@ const LARGEST_COMMIT: u64 = 1024 * 1024;
 /// A server that cannot leave out trees sends them; past this much we hang up.
 const LARGEST_PACK: usize = 8 * 1024 * 1024;
 
+/// What is worth reading to keep the conversation for another request.
+const SHORT_REST: usize = 64 * 1024;
+
 /// Asks for `tips` (without duplicates) on a conversation that has been greeted, and reads what comes.
 ///
 /// `have` are commits that the clone holds: with a server that offers no filter they keep it from sending
@@ -51,6 +54,7 @@ pub fn read(
         piece: Vec::new(),
         at: 0,
         kept: Vec::new(),
+        limit: LARGEST_PACK,
         failure: None,
         ended: false,
     };
@@ -172,6 +176,7 @@ struct PackStream<'a> {
     piece: Vec<u8>,
     at: usize,
     kept: Vec<u8>,
+    limit: usize,
     failure: Option<Stop>,
     ended: bool,
 }
@@ -179,7 +184,7 @@ struct PackStream<'a> {
 impl BufRead for PackStream<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.piece.len() && !self.ended {
-            if self.kept.len() >= LARGEST_PACK {
+            if self.kept.len() >= self.limit {
                 self.failure = Some(Stop::TooLarge);
                 return Err(io::Error::other("too large"));
             }
@@ -249,6 +254,11 @@ fn scan(
         let Ok(id) = objs::compute_hash(kind, object_kind, &data) else { break };
         if tips.contains(&id) {
             found.insert(id, tip(object_kind, data));
+        }
+        if found.len() == tips.len() {
+            // All that is of interest was seen; a server that has much more to send is hung up on.
+            pack.limit = pack.kept.len() + SHORT_REST;
+            break;
         }
     }
     // What is left of the stream (the trailer, or all of it after bad data) is drained within the limits,

@@ -28,8 +28,8 @@ use super::{
     child::{self, Child, PipeReader, PipeWriter},
     conversation::Conversation,
     deadline::Deadline,
-    reading::{Reading, read_tips},
     send_pack,
+    session::{Session, read_tips},
     words::Words,
 };
 use crate::{claim::commit::Draft, remote::Destination};
@@ -39,9 +39,22 @@ pub struct Helper<'a> {
     name: &'a str,
     to: &'a Destination,
     manner: &'a Manner<'a>,
-    reading: Option<Reading>,
-    /// What was listed by a helper that cannot hand us a connection; it fetches by name.
-    listed: Vec<Advertised>,
+    open: Open,
+}
+
+/// What the last listing left behind.
+enum Open {
+    Nothing,
+    /// A connection to upload-pack.
+    Session(Box<Session>),
+    /// What a helper listed that cannot hand us a connection; it fetches by name.
+    Listed(Vec<Advertised>),
+}
+
+/// How far a helper takes us.
+enum Reached {
+    UploadPack(Conversation),
+    HelperOnly(Process),
 }
 
 /// The object directory that a helper is given instead of the clone's.
@@ -55,7 +68,7 @@ enum Objects<'a> {
 impl<'a> Helper<'a> {
     /// A link to `to` through the helper called `name`; nothing is started yet.
     pub fn new(name: &'a str, to: &'a Destination, manner: &'a Manner<'a>) -> Self {
-        Self { name, to, manner, reading: None, listed: Vec::new() }
+        Self { name, to, manner, open: Open::Nothing }
     }
 
     fn start(&self, objects: Objects<'_>) -> Result<Process, LinkError> {
@@ -93,13 +106,14 @@ impl<'a> Helper<'a> {
                 }
             }
         }
-        let (child, reader, writer) = child::spawn(command, deadline, &self.manner.words)?;
+        let words = self.manner.words.fresh();
+        let (child, reader, writer) = child::spawn(command, deadline, &words)?;
         let mut process = Process {
             writer,
             reader: BufReader::new(reader),
             child,
             deadline,
-            words: self.manner.words.clone(),
+            words,
             capabilities: Vec::new(),
         };
         process.capabilities = process.ask("capabilities")?;
@@ -113,21 +127,21 @@ impl<'a> Helper<'a> {
     }
 
     /// A conversation with upload-pack through the helper, or the helper itself where it cannot give us one.
-    fn connect(&self) -> Result<Result<Conversation, Process>, LinkError> {
+    fn connect(&self) -> Result<Reached, LinkError> {
         let mut process = self.start(Objects::None)?;
         for way in ["stateless-connect", "connect"] {
             if process.can(way) {
                 process.say(&format!("{way} git-upload-pack"))?;
                 return match process.line()?.as_str() {
-                    "" => Ok(Ok(process.into_conversation())),
-                    "fallback" => Ok(Err(process)),
+                    "" => Ok(Reached::UploadPack(process.into_conversation())),
+                    "fallback" => Ok(Reached::HelperOnly(process)),
                     other => {
                         Err(LinkError::Nonsense(format!("git remote-{} says '{other}'", self.name)))
                     }
                 };
             }
         }
-        Ok(Err(process))
+        Ok(Reached::HelperOnly(process))
     }
 
     fn push(
@@ -170,13 +184,13 @@ impl<'a> Helper<'a> {
     }
 
     /// Has a helper without a connection for us fetch `tips` by the names they were listed under.
-    fn fetch(&self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
+    fn fetch(&self, listed: &[Advertised], tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
         let objects = place()?;
         let mut process = self.start(Objects::ToFetch(&objects))?;
         // The helper resolves names by its own listing.
         process.list("", |_| false)?;
         for tip in tips {
-            if let Some(listed) = self.listed.iter().find(|listed| listed.id == *tip)
+            if let Some(listed) = listed.iter().find(|listed| listed.id == *tip)
                 && let Ok(name) = listed.name.to_str()
             {
                 process.say_more(&format!("fetch {tip} {name}"))?;
@@ -199,37 +213,45 @@ impl<'a> Helper<'a> {
 
 impl Link for Helper<'_> {
     fn list(&mut self, prefixes: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
-        self.reading = None;
-        match self.connect()? {
-            Ok(conversation) => {
-                let (reading, refs) = Reading::list(conversation, prefixes)?;
-                self.reading = Some(reading);
-                Ok(refs)
+        self.open = Open::Nothing;
+        let (open, refs) = match self.connect()? {
+            Reached::UploadPack(conversation) => {
+                let (session, refs) = Session::list(conversation, prefixes)?;
+                (Open::Session(Box::new(session)), refs)
             }
-            Err(mut process) => {
+            Reached::HelperOnly(mut process) => {
                 let wanted = |name: &BStr| prefixes.iter().any(|prefix| name.starts_with(prefix));
-                self.listed = process.list("", wanted)?.0;
-                Ok(self.listed.clone())
+                let refs = process.list("", wanted)?.0;
+                (Open::Listed(refs.clone()), refs)
             }
-        }
+        };
+        self.open = open;
+        Ok(refs)
     }
 
-    fn read(&mut self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
-        if !self.listed.is_empty() {
-            return self.fetch(tips);
-        }
-        let mut reading = self.reading.take();
-        let again = || {
-            self.connect()?
-                .map_err(|_| LinkError::Nonsense("the helper gives no second connection".into()))
+    fn read(&mut self, tips: &[ObjectId]) -> Vec<Tip> {
+        let mut session = match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Listed(listed) => {
+                let fetched = self.fetch(&listed, tips);
+                return fetched
+                    .unwrap_or_else(|error| vec![Tip::NotRead(error.to_string()); tips.len()]);
+            }
+            Open::Session(session) => Some(*session),
+            Open::Nothing => None,
         };
-        let tips = read_tips(&mut reading, again, tips, &*self.manner.have);
-        self.reading = reading;
+        let again = || match self.connect()? {
+            Reached::UploadPack(conversation) => Ok(conversation),
+            Reached::HelperOnly(_) => {
+                Err(LinkError::Nonsense("the helper gives no second connection".into()))
+            }
+        };
+        let tips = read_tips(&mut session, again, tips, &*self.manner.have);
+        self.open = session.map_or(Open::Nothing, |session| Open::Session(Box::new(session)));
         tips
     }
 
     fn update(&mut self, edit: &Edit<'_>) -> Reported {
-        self.reading = None;
+        self.open = Open::Nothing;
         let pushed = place().and_then(|objects| {
             let mut process = self.start(Objects::ToPush(&objects))?;
             if process.can("push") {
@@ -238,7 +260,7 @@ impl Link for Helper<'_> {
             if process.can("connect") {
                 process.say("connect git-receive-pack")?;
                 if process.line()?.is_empty() {
-                    return Ok(send_pack::update(&mut process.into_conversation(), edit));
+                    return Ok(send_pack::update(process.into_conversation(), edit));
                 }
             }
             Err(LinkError::Local(format!("git remote-{} can neither push nor connect", self.name)))

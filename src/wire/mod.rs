@@ -10,9 +10,9 @@ mod deadline;
 mod direct;
 mod fetch;
 mod helper;
-mod reading;
 mod report;
 mod send_pack;
+mod session;
 mod ssh;
 mod tcp;
 pub mod words;
@@ -26,10 +26,12 @@ use words::Words;
 
 /// How to speak to remotes: the same for every link of one invocation.
 pub struct Manner<'a> {
-    /// The time given to one exchange.
+    /// The time given to one connection, what is typed at a password prompt included.
     pub timeout: Duration,
     /// The user's ssh, if not plain `ssh`.
     pub ssh: Ssh,
+    /// Whether `core.gitProxy` or `GIT_PROXY_COMMAND` asks for a proxy on `git://`.
+    pub proxied: bool,
     /// Whether there is a terminal at which somebody can be asked for a password.
     pub may_ask: bool,
     /// Takes what the remote says in prose.
@@ -60,7 +62,7 @@ pub trait Link {
     /// Brings the objects at `tips` into memory, on the connection that listed them.
     ///
     /// Gives one entry for each of `tips`, in their order. A tip that cannot be read is a value, not an error.
-    fn read(&mut self, tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError>;
+    fn read(&mut self, tips: &[ObjectId]) -> Vec<Tip>;
 
     /// Moves one ref by compare-and-swap, or says why that did not happen.
     fn update(&mut self, edit: &Edit<'_>) -> Reported;

@@ -16,7 +16,7 @@ use gix::{
 
 use super::{
     Edit, LinkError, Reported,
-    advertisement::{self, AGENT, Greeting},
+    advertisement::{self, AGENT, Greeting, Version},
     conversation::{Conversation, Line},
     report::{self, Status},
 };
@@ -26,18 +26,24 @@ use crate::claim::commit::Encoded;
 const LARGEST_REPORT: usize = 1024 * 1024;
 
 /// Carries out `edit` on a fresh connection to receive-pack.
-pub fn update(conversation: &mut Conversation, edit: &Edit<'_>) -> Reported {
-    let greeting = match advertisement::read(conversation, |name| name == edit.refname) {
+pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Reported {
+    let greeting = match advertisement::read(&mut conversation, |name| name == edit.refname) {
         Ok(greeting) => greeting,
         Err(error) => return Reported::Unsent(error),
     };
+    if greeting.version == Version::Two {
+        // There is no push in version 2; what follows would be taken for something else.
+        return Reported::Unsent(LinkError::Nonsense(
+            "version 2 of the protocol for a push".into(),
+        ));
+    }
     let found = greeting.refs.first().map(|found| found.id);
     if found != edit.expected {
-        hang_up(conversation);
+        conversation.hang_up();
         return Reported::Unexpected { found };
     }
     if edit.new.is_none() && !greeting.capabilities.has("delete-refs") {
-        hang_up(conversation);
+        conversation.hang_up();
         return Reported::Refused {
             sent: None,
             reason: "the remote does not support deleting refs".into(),
@@ -51,8 +57,8 @@ pub fn update(conversation: &mut Conversation, edit: &Edit<'_>) -> Reported {
             return Reported::Unsent(LinkError::Local(format!("cannot make a pack: {error}")));
         }
     };
-    let answer = say_command(conversation, &greeting, edit, sent, pack.as_deref())
-        .and_then(|()| hear_report(conversation, &greeting))
+    let answer = say_command(&mut conversation, &greeting, edit, sent, pack.as_deref())
+        .and_then(|()| hear_report(&mut conversation, &greeting))
         .and_then(|report| {
             report::parse(&report, edit.refname.as_bstr())
                 .map_err(|error| LinkError::Nonsense(error.to_string()))
@@ -62,11 +68,6 @@ pub fn update(conversation: &mut Conversation, edit: &Edit<'_>) -> Reported {
         Ok(Status::Ng(reason)) => Reported::Refused { sent, reason },
         Err(error) => Reported::Lost { sent, error },
     }
-}
-
-/// Ends a conversation in which nothing is asked for; the server needs no answer to that, nor do we.
-fn hang_up(conversation: &mut Conversation) {
-    let _ = conversation.end().and_then(|()| conversation.send());
 }
 
 fn say_command(
@@ -150,4 +151,151 @@ fn pack_of(commit: &Encoded, kind: Kind) -> std::io::Result<Vec<u8>> {
     let checksum = hasher.try_finalize().map_err(std::io::Error::other)?;
     pack.extend_from_slice(checksum.as_slice());
     Ok(pack)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Cursor,
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::{
+        claim::{commit::Draft, record::Person},
+        wire::{deadline::Deadline, words::Words},
+    };
+
+    const REF: &str = "refs/claims/issue-4";
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("not poisoned").write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn packet(payload: &str) -> String {
+        format!("{:04x}{payload}", payload.len() + 4)
+    }
+
+    fn greeting(kind: Kind, tip: Option<ObjectId>, capabilities: &str) -> String {
+        let null = kind.null();
+        let line = match tip {
+            Some(tip) => format!("{tip} {REF}\0{capabilities}\n"),
+            None => format!("{null} capabilities^{{}}\0{capabilities}\n"),
+        };
+        packet(&line) + "0000"
+    }
+
+    fn draft(parent: Option<ObjectId>) -> Draft {
+        let author = Person { name: "A".into(), email: "a@example.com".into() };
+        Draft { message: "claim issue-4\n".into(), author, at: DateTime::UNIX_EPOCH, parent }
+    }
+
+    /// Plays a server that says `said`; gives the report and what was written to the server.
+    fn play(said: &str, expected: Option<ObjectId>, new: Option<&Draft>) -> (Reported, Vec<u8>) {
+        let written = Written::default();
+        let conversation = Conversation::new(
+            Box::new(Cursor::new(said.as_bytes().to_vec())),
+            Box::new(written.clone()),
+            None,
+            Deadline::after(Duration::from_secs(5)),
+            Words::new(|_| {}),
+        );
+        let reported =
+            update(conversation, &Edit { refname: REF.as_bytes(), expected, new, base: None });
+        let bytes = written.0.lock().expect("not poisoned").clone();
+        (reported, bytes)
+    }
+
+    #[test]
+    fn a_creation_names_absence_and_brings_its_pack() {
+        for (kind, name) in [(Kind::Sha1, "sha1"), (Kind::Sha256, "sha256")] {
+            let said =
+                greeting(kind, None, &format!("report-status delete-refs object-format={name}"))
+                    + &packet("unpack ok\n")
+                    + &packet(&format!("ok {REF}\n"))
+                    + "0000";
+            let (reported, written) = play(&said, None, Some(&draft(None)));
+            let id = draft(None).encode(kind).id;
+            assert!(matches!(reported, Reported::Done(Some(done)) if done == id), "{reported:?}");
+            let command =
+                format!("{} {id} {REF}\0 report-status object-format={name}", kind.null());
+            let start = packet(&command) + "0000PACK\0\0\0\u{2}\0\0\0\u{2}";
+            assert!(written.starts_with(start.as_bytes()), "{:?}", written.as_bstr());
+        }
+    }
+
+    #[test]
+    fn a_deletion_names_its_value_and_brings_no_pack() {
+        let old = draft(None).encode(Kind::Sha1).id;
+        let said = greeting(Kind::Sha1, Some(old), "report-status delete-refs")
+            + &packet("unpack ok\n")
+            + &packet(&format!("ok {REF}\n"))
+            + "0000";
+        let (reported, written) = play(&said, Some(old), None);
+        assert!(matches!(reported, Reported::Done(None)), "{reported:?}");
+        let command =
+            packet(&format!("{old} {} {REF}\0 report-status", Kind::Sha1.null())) + "0000";
+        assert_eq!(written.as_bstr(), command.as_bytes().as_bstr());
+    }
+
+    #[test]
+    fn another_value_than_expected_is_answered_with_nothing_but_a_flush() {
+        let (one, two) = (draft(None).encode(Kind::Sha1).id, Kind::Sha1.empty_tree());
+        for (tip, expected, new) in [
+            (Some(one), None, Some(draft(None))),
+            (Some(one), Some(two), None),
+            (None, Some(one), None),
+            (Some(one), Some(two), Some(draft(Some(two)))),
+        ] {
+            let (reported, written) =
+                play(&greeting(Kind::Sha1, tip, "delete-refs"), expected, new.as_ref());
+            assert!(
+                matches!(reported, Reported::Unexpected { found } if found == tip),
+                "{reported:?}"
+            );
+            assert_eq!(written.as_bstr(), "0000");
+        }
+    }
+
+    #[test]
+    fn every_cut_of_the_answer_is_lost_and_every_cut_before_the_command_sends_nothing() {
+        let hello = greeting(Kind::Sha1, None, "report-status side-band-64k");
+        let report = packet("unpack ok\n") + &packet(&format!("ok {REF}\n")) + "0000";
+        let whole = hello.clone() + &packet(&format!("\u{1}{report}")) + "0000";
+        for end in 0..whole.len() {
+            let (reported, written) = play(&whole[..end], None, Some(&draft(None)));
+            if end < hello.len() {
+                assert!(matches!(reported, Reported::Unsent(_)), "cut at {end}: {reported:?}");
+                assert_eq!(written.as_bstr(), "", "cut at {end}");
+            } else if end < whole.len() - "0000".len() {
+                assert!(matches!(reported, Reported::Lost { .. }), "cut at {end}: {reported:?}");
+            } else {
+                // The report was complete; what broke off were only a hook's last words.
+                assert!(matches!(reported, Reported::Done(_)), "cut at {end}: {reported:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_without_deletions_or_of_version_two_is_told_nothing() {
+        let old = draft(None).encode(Kind::Sha1).id;
+        let (reported, _) =
+            play(&greeting(Kind::Sha1, Some(old), "report-status"), Some(old), None);
+        assert!(matches!(reported, Reported::Refused { .. }), "{reported:?}");
+        let (reported, written) = play("000eversion 2\n0000", None, Some(&draft(None)));
+        assert!(matches!(reported, Reported::Unsent(LinkError::Nonsense(_))), "{reported:?}");
+        assert_eq!(written.as_bstr(), "");
+    }
 }

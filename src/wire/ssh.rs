@@ -1,10 +1,14 @@
 //! How to start ssh: the same program with the same arguments as git would (connect.c), and nothing more.
 
-use std::{ffi::OsStr, process::Command};
+use std::{ffi::OsStr, path::Path, process::Command};
 
 use gix::{Url, bstr::BStr, url::ArgumentSafety};
 
-use super::{LinkError, child, deadline::Deadline};
+use super::{
+    LinkError,
+    child::{self, clean_repository_environment},
+    deadline::Deadline,
+};
 use crate::settings::{Ssh, SshCommand};
 
 /// The families of ssh programs, by the arguments that they take (git-config(1), `ssh.variant`).
@@ -95,29 +99,28 @@ fn program(configured: Option<&SshCommand>) -> Command {
 }
 
 fn variant(ssh: &Ssh, host: &str, deadline: Deadline) -> Result<Variant, LinkError> {
-    let named = |name: &str| match name {
-        "ssh" => Some(Variant::Ssh),
-        "plink" => Some(Variant::Plink),
-        "putty" => Some(Variant::Putty),
-        "tortoiseplink" => Some(Variant::TortoisePlink),
-        _ => None,
-    };
-    if ssh.variant.as_deref() == Some("simple") {
-        return Ok(Variant::Simple);
-    }
-    if let Some(variant) = ssh.variant.as_deref().and_then(named) {
-        return Ok(variant);
+    match ssh.variant.as_deref() {
+        Some("plink") => return Ok(Variant::Plink),
+        Some("putty") => return Ok(Variant::Putty),
+        Some("tortoiseplink") => return Ok(Variant::TortoisePlink),
+        Some("simple") => return Ok(Variant::Simple),
+        Some("auto") | None => {}
+        Some(_) => return Ok(Variant::Ssh),
     }
     let first = match &ssh.command {
         None => return Ok(Variant::Ssh),
         Some(SshCommand::Program(program)) => program.clone(),
         Some(SshCommand::Shell(snippet)) => first_word(&snippet.to_string_lossy()).into(),
     };
-    if let Some(variant) = named(&stem(&first).to_ascii_lowercase()) {
-        return Ok(variant);
+    match base_name(&first).as_str() {
+        "ssh" | "ssh.exe" => return Ok(Variant::Ssh),
+        "plink" | "plink.exe" => return Ok(Variant::Plink),
+        "tortoiseplink" | "tortoiseplink.exe" => return Ok(Variant::TortoisePlink),
+        _ => {}
     }
     // As git does: a program that understands `-G` is OpenSSH under another name.
     let mut probe = program(ssh.command.as_ref());
+    clean_repository_environment(&mut probe);
     probe.args(["-G", host]);
     Ok(if child::succeeds(probe, deadline)? { Variant::Ssh } else { Variant::Simple })
 }
@@ -131,8 +134,8 @@ fn first_word(snippet: &str) -> String {
     snippet[skip..end.unwrap_or(snippet.len())].to_owned()
 }
 
-fn stem(program: &OsStr) -> String {
-    std::path::Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned()
+fn base_name(program: &OsStr) -> String {
+    Path::new(program).file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -187,6 +190,23 @@ mod tests {
         let plink =
             Ssh { command: Some(SshCommand::Program("/opt/plink.exe".into())), variant: None };
         assert_eq!(arguments(&plink, "ssh://host:7/x", false)[1..4], ["-P", "7", "host"]);
+    }
+
+    #[test]
+    fn the_variant_is_told_as_git_tells_it() {
+        let of = |command: &str, variant: Option<&str>| {
+            let command = Some(SshCommand::Shell(command.into()));
+            let ssh = Ssh { command, variant: variant.map(str::to_owned) };
+            super::variant(&ssh, "host", Deadline::after(Duration::from_secs(10)))
+        };
+        assert_eq!(of("'/opt/my tools/Plink.EXE' -x", None), Ok(Variant::Plink));
+        assert_eq!(of("tortoiseplink", Some("auto")), Ok(Variant::TortoisePlink));
+        assert_eq!(of("false", None), Ok(Variant::Simple));
+        assert_eq!(of("true", None), Ok(Variant::Ssh), "whatever understands -G");
+        assert_eq!(of("plink", Some("ssh")), Ok(Variant::Ssh));
+        assert_eq!(of("plink", Some("nonesuch")), Ok(Variant::Ssh));
+        let slow = Ssh { command: Some(SshCommand::Shell("sleep 60; true".into())), variant: None };
+        assert!(super::variant(&slow, "host", Deadline::after(Duration::from_millis(20))).is_err());
     }
 
     #[test]

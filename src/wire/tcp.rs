@@ -37,11 +37,9 @@ pub fn connect(
         Conversation::new(Box::new(reader), Box::new(writer), None, deadline, words);
     let mut request = format!("{service} ").into_bytes();
     request.extend_from_slice(path);
-    request.extend_from_slice(format!("\0host={host}").as_bytes());
-    if let Some(port) = port {
-        request.extend_from_slice(format!(":{port}").as_bytes());
-    }
-    request.push(0);
+    let asked = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let asked = std::env::var("GIT_OVERRIDE_VIRTUAL_HOST").unwrap_or(asked);
+    request.extend_from_slice(format!("\0host={asked}\0").as_bytes());
     if let Some(version) = version {
         request.extend_from_slice(format!("\0{version}\0").as_bytes());
     }

@@ -4,7 +4,7 @@
 //! thing read from them is whether a *conversation that did not come about* was turned away
 //! ([`LinkError::Denied`]) or never reached anybody ([`LinkError::Unreachable`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gix::bstr::{BStr, ByteSlice};
 
@@ -15,33 +15,39 @@ const KEPT_LINES: usize = 100;
 /// A single line is cut here.
 const KEPT_BYTES: usize = 2_000;
 
-/// A shared, bounded memory of what was said, with a listener for what is said now.
+/// The bounded memory of what was said in one conversation, with a listener for what is said now.
 #[derive(Clone)]
-pub struct Words(Arc<Mutex<Heard>>);
+pub struct Words {
+    heard: Arc<Mutex<Heard>>,
+    listener: Arc<Mutex<Listener>>,
+}
 
+type Listener = dyn FnMut(&str) + Send;
+
+#[derive(Default)]
 struct Heard {
     lines: Vec<String>,
     /// The unfinished last line of a side band, whose packets do not end where lines end.
     rest: Vec<u8>,
-    listener: Box<dyn FnMut(&str) + Send>,
 }
 
 impl Words {
     /// Hands every complete line to `listener` as it comes. The text is raw: who shows it escapes it.
     pub fn new(listener: impl FnMut(&str) + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Heard {
-            lines: Vec::new(),
-            rest: Vec::new(),
-            listener: Box::new(listener),
-        })))
+        Self { heard: Arc::default(), listener: Arc::new(Mutex::new(listener)) }
+    }
+
+    /// The same listener with an empty memory: what is said in one conversation explains no other.
+    pub fn fresh(&self) -> Self {
+        Self { heard: Arc::default(), listener: self.listener.clone() }
     }
 
     /// Takes in some bytes; a line ends at LF or CR.
     pub fn hear(&self, bytes: &[u8]) {
-        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = lock(&self.heard);
         for byte in bytes {
             match byte {
-                b'\n' | b'\r' => heard.end_line(),
+                b'\n' | b'\r' => self.end_line(&mut heard),
                 _ if heard.rest.len() < KEPT_BYTES => heard.rest.push(*byte),
                 _ => {}
             }
@@ -56,24 +62,25 @@ impl Words {
 
     /// The lines heard since the last call, joined by LF; forgets them.
     pub fn take(&self) -> String {
-        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.end_line();
+        let mut heard = lock(&self.heard);
+        self.end_line(&mut heard);
         std::mem::take(&mut heard.lines).join("\n")
+    }
+
+    fn end_line(&self, heard: &mut Heard) {
+        let line = std::mem::take(&mut heard.rest);
+        let line = line.as_bstr().trim_end().to_str_lossy().into_owned();
+        if line.is_empty() || heard.lines.len() >= KEPT_LINES {
+            return;
+        }
+        lock(&self.listener)(&line);
+        heard.lines.push(line);
     }
 }
 
-impl Heard {
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.rest);
-        let line = line.as_bstr().trim_end().to_str_lossy().into_owned();
-        if line.is_empty() {
-            return;
-        }
-        (self.listener)(&line);
-        if self.lines.len() < KEPT_LINES {
-            self.lines.push(line);
-        }
-    }
+/// A panic of another thread while it held the lock leaves words that are still worth showing.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sorts the end of a conversation that never got to an answer, by what was said.
@@ -91,7 +98,7 @@ pub fn no_conversation(said: &str, otherwise: &str) -> LinkError {
 
 /// Whether a line is a gatekeeper's "not you" or "not this".
 fn turned_away(line: &BStr) -> bool {
-    const SIGNS: [&str; 14] = [
+    const SIGNS: &[&str] = &[
         "Permission denied",
         "permission denied",
         "access denied",
@@ -106,6 +113,12 @@ fn turned_away(line: &BStr) -> bool {
         "service not enabled",
         "detected dubious ownership",
         "Forbidden",
+        // GitHub, GitLab and gitolite over ssh, as their users report them.
+        " denied to ",
+        "DENIED by ",
+        "not allowed to push",
+        "marked as read only",
+        "read-only",
     ];
     SIGNS.iter().any(|sign| line.contains_str(sign))
 }
@@ -121,6 +134,8 @@ mod tests {
         words.hear(b"o\rthree");
         assert_eq!(words.take(), "one\ntwo\nthree");
         assert_eq!(words.take(), "", "taken once");
+        words.hear(b"of this one\n");
+        assert_eq!(words.fresh().take(), "", "another conversation");
     }
 
     #[test]
@@ -143,6 +158,9 @@ mod tests {
             "fatal: could not read Username for 'https://host': terminal prompts disabled",
             "fatal: remote error: access denied or repository not exported: /r.git",
             "fatal: detected dubious ownership in repository at '/srv/r.git'",
+            "ERROR: Permission to owner/repo.git denied to somebody.",
+            "FATAL: W refs/claims/issue-1 repo somebody DENIED by fallthru",
+            "GitLab: You are not allowed to push code to this project.",
         ] {
             assert!(matches!(no_conversation(said, "closed"), LinkError::Denied(_)), "{said}");
         }

@@ -15,12 +15,12 @@ use super::{
 const BATCH: usize = 256;
 
 /// A connection to upload-pack that has been greeted.
-pub struct Reading {
+pub struct Session {
     conversation: Conversation,
     greeting: Greeting,
 }
 
-impl Reading {
+impl Session {
     /// Greets the server and asks for the refs under `prefixes`.
     pub fn list(
         mut conversation: Conversation,
@@ -35,33 +35,62 @@ impl Reading {
         };
         Ok((Self { conversation, greeting }, refs))
     }
+
+    /// Ends it as the protocol asks for.
+    pub fn hang_up(self) {
+        self.conversation.hang_up();
+    }
 }
 
 /// Reads `tips` in batches, first on the connection in `open` and then on those that `connect` makes.
 ///
-/// A batch that cannot be read leaves its tips as [`Tip::NotRead`]. Only a link that is gone is an error.
+/// One entry for each of `tips`. A batch that fails takes its own tips with it; a second failure, all that is left.
 pub fn read_tips(
-    open: &mut Option<Reading>,
+    open: &mut Option<Session>,
     mut connect: impl FnMut() -> Result<Conversation, LinkError>,
     tips: &[ObjectId],
     have: &dyn Fn() -> Vec<ObjectId>,
-) -> Result<Vec<Tip>, LinkError> {
+) -> Vec<Tip> {
     let mut wanted = tips.to_vec();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut found = HashMap::new();
+    let mut found: HashMap<ObjectId, Tip> = HashMap::new();
+    let mut failures = Vec::new();
     for batch in wanted.chunks(BATCH) {
-        let mut reading = match open.take() {
-            Some(reading) => reading,
-            None => Reading::list(connect()?, &[])?.0,
-        };
-        let (objects, reusable) =
-            fetch::read(&mut reading.conversation, &reading.greeting, batch, have)?;
-        found.extend(objects);
-        if reusable {
-            *open = Some(reading);
+        if failures.len() >= 2 {
+            break;
+        }
+        match read_batch(open, &mut connect, batch, have) {
+            Ok(objects) => found.extend(objects),
+            Err(error) => {
+                found.extend(batch.iter().map(|id| (*id, Tip::NotRead(error.to_string()))));
+                failures.push(error);
+            }
         }
     }
-    let missing = || Tip::NotRead("the remote did not send it, or it is too large".into());
-    Ok(tips.iter().map(|id| found.get(id).cloned().unwrap_or_else(missing)).collect())
+    let missing = match failures.last() {
+        Some(error) => error.to_string(),
+        None => "the remote did not send it, or it is too large".into(),
+    };
+    tips.iter()
+        .map(|id| found.get(id).cloned().unwrap_or_else(|| Tip::NotRead(missing.clone())))
+        .collect()
+}
+
+fn read_batch(
+    open: &mut Option<Session>,
+    connect: &mut impl FnMut() -> Result<Conversation, LinkError>,
+    batch: &[ObjectId],
+    have: &dyn Fn() -> Vec<ObjectId>,
+) -> Result<HashMap<ObjectId, Tip>, LinkError> {
+    let mut session = match open.take() {
+        Some(session) => session,
+        None => Session::list(connect()?, &[])?.0,
+    };
+    let (objects, reusable) =
+        fetch::read(&mut session.conversation, &session.greeting, batch, have)?;
+    if reusable {
+        *open = Some(session);
+    }
+    Ok(objects)
 }

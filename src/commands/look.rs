@@ -1,0 +1,101 @@
+//! What a look at one ref found, and whose it is by what the clone can prove.
+
+use gix::ObjectId;
+
+use crate::{
+    claim::{record::Reading, token::Token},
+    held::{HeldRecord, Records},
+    output::Shown,
+    verdict::{Verdict, Whose},
+    wire::Tip,
+};
+
+/// What a ref holds.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// The commit's id.
+    pub id: ObjectId,
+    /// The record there.
+    pub record: Shown,
+    /// The raw commit there.
+    pub commit: Option<Vec<u8>>,
+}
+
+impl Seen {
+    /// What `tip` says about a ref that holds `id`.
+    pub fn of(id: ObjectId, tip: Tip) -> Self {
+        match tip {
+            Tip::Commit(commit) => {
+                Self { id, record: Shown::Read(Reading::of_commit(&commit)), commit: Some(commit) }
+            }
+            Tip::Other(kind) => {
+                let why = format!("it points at a {kind}, not at a commit");
+                Self { id, record: Shown::Read(Reading::Unreadable(why)), commit: None }
+            }
+            Tip::NotRead(why) => Self { id, record: Shown::NotRead(why), commit: None },
+        }
+    }
+
+    /// The token in the record.
+    pub fn token(&self) -> Option<Token> {
+        self.record.reading().and_then(Reading::token)
+    }
+
+    /// The record of ours that proves it ours: of the same tip, or with the same token at an earlier one.
+    pub fn proof<'r>(&self, records: &'r Records) -> Option<&'r HeldRecord> {
+        let token = self.token();
+        records
+            .own
+            .iter()
+            .find(|record| record.tip() == Some(self.id) || Some(record.token) == token)
+    }
+
+    /// Whose it is. What could not be read, there or here, is never taken for somebody else's.
+    pub fn whose(&self, records: &Records) -> Whose {
+        if self.proof(records).is_some() {
+            return Whose::Ours;
+        }
+        match (&self.record, &records.damage) {
+            (_, Some(damage)) => Whose::Unread(damage.clone()),
+            (Shown::NotRead(why), None) if !records.own.is_empty() => Whose::Unread(why.clone()),
+            (Shown::NotRead(_) | Shown::Read(_) | Shown::Unasked, None) => Whose::Others,
+        }
+    }
+}
+
+/// The answer to "is it ours?" for what was seen.
+pub fn verdict(seen: Option<&Seen>, records: &Records) -> Verdict {
+    match seen.map(|seen| (seen.id, seen.whose(records))) {
+        None => Verdict::Free,
+        Some((id, Whose::Ours)) => Verdict::Yours(id),
+        Some((id, Whose::Others)) => Verdict::Lost(id),
+        Some((_, Whose::Unread(why))) => {
+            Verdict::Unknown(format!("it is there, but whose it is cannot be told: {why}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(digit: char) -> ObjectId {
+        ObjectId::from_hex(digit.to_string().repeat(40).as_bytes()).expect("hex")
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_nobody_elses() {
+        let unread = Seen::of(id('b'), Tip::NotRead("cut".into()));
+        let none = Records::default();
+        let damaged = Records { damage: Some("torn".into()), ..Records::default() };
+        assert_eq!(
+            verdict(Some(&unread), &none),
+            Verdict::Lost(id('b')),
+            "this clone never took it"
+        );
+        assert!(matches!(verdict(Some(&unread), &damaged), Verdict::Unknown(_)));
+        let tag = Seen::of(id('b'), Tip::Other(gix::objs::Kind::Tag));
+        assert_eq!(verdict(Some(&tag), &none), Verdict::Lost(id('b')));
+        assert_eq!(verdict(None, &none), Verdict::Free);
+    }
+}
