@@ -24,7 +24,7 @@ use crate::{
     claim::name::NameError,
     cli::{Ask, Cli, Global, Verb},
     escape,
-    output::{Detail, Report, json, ui::Ui},
+    output::{Detail, Report, human, json, ui::Ui},
     remote::RemoteError,
     settings::SettingsError,
     verdict::{Exit, Verdict},
@@ -95,34 +95,42 @@ fn printed(written: io::Result<()>, ui: &Ui) -> Exit {
     }
 }
 
-/// Tells an error that kept a verdict from being sought. The one place that sorts errors.
+/// Tells an error that kept a verdict about any claim from being sought. The one place that sorts errors.
 fn failed(ask: &Ask, ui: &Ui, error: &anyhow::Error) -> Exit {
-    let exit = exit_of(error);
-    if ui.json() {
-        ui.result(&json::error(of(ask).0, exit, &format!("{error:#}")));
+    let (word, exit, reason) = sort(error);
+    match exit {
+        Exit::Unknown => ui.error(&format!("could not tell: {}", human::because(&reason, ui))),
+        Exit::Refused => ui.error(&format!("the remote refuses: {}", human::because(&reason, ui))),
+        _ => ui.error(&escape::line(&reason)),
     }
-    ui.error(&escape::line(&format!("{error:#}")));
     if let Some(hint) = error.downcast_ref::<RemoteError>().and_then(RemoteError::hint) {
         ui.hint(&hint);
     }
     if let Some(CheckoutError::Dubious { fix, .. }) = error.downcast_ref() {
         ui.hint(fix);
     }
+    if ui.json() {
+        ui.result(&json::error(of(ask).0, word, exit, &reason));
+    } else if error.is::<NotListed>() {
+        ui.result(&format!("{word} claims"));
+    }
     exit
 }
 
 /// Whose fault an error is.
-fn exit_of(error: &anyhow::Error) -> Exit {
-    if error.is::<NameError>()
+fn sort(error: &anyhow::Error) -> (&'static str, Exit, String) {
+    if let Some(NotListed(error)) = error.downcast_ref() {
+        let verdict = Verdict::of_failure(error.clone());
+        let (word, exit) = (verdict.word(), verdict.exit());
+        return match verdict {
+            Verdict::Refused(reason) => (word, exit, reason),
+            _ => (word, exit, error.to_string()),
+        };
+    }
+    let usage = error.is::<NameError>()
         || error.is::<NotAnId>()
         || error.is::<SettingsError>()
         || error.is::<RemoteError>()
-        || error.is::<NoClone>()
-    {
-        return Exit::Usage;
-    }
-    match error.downcast_ref::<NotListed>() {
-        Some(NotListed(error)) => Verdict::of_failure(error.clone()).exit(),
-        None => Exit::Failure,
-    }
+        || error.is::<NoClone>();
+    ("error", if usage { Exit::Usage } else { Exit::Failure }, format!("{error:#}"))
 }

@@ -41,10 +41,10 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
                 tell_facts(claim, ui, now);
             }
             Verdict::Refused(reason) => {
-                ui.error(&because("the remote refuses", reason, ui));
+                ui.error(&format!("the remote refuses: {}", because(reason, ui)));
             }
             Verdict::Unknown(reason) => {
-                ui.error(&because("could not tell", reason, ui));
+                ui.error(&format!("could not tell: {}", because(reason, ui)));
             }
             Verdict::Claimed(_)
             | Verdict::Released
@@ -223,13 +223,9 @@ fn remote(report: &Report) -> String {
     line(name.as_ref().unwrap_or(url)).into_owned()
 }
 
-/// `what`, and why, as far as the remote's own words do not stand above already.
-fn because(what: &str, reason: &str, ui: &Ui) -> String {
-    let reason: Vec<String> =
+/// `reason`, as far as the remote's own words do not stand above already.
+pub fn because(reason: &str, ui: &Ui) -> String {
+    let unheard: Vec<String> =
         ui.unheard(reason).iter().map(|text| line(text).into_owned()).collect();
-    if reason.is_empty() {
-        format!("{what}, in the words above")
-    } else {
-        format!("{what}: {}", reason.join("\n  "))
-    }
+    if unheard.is_empty() { "in the words above".into() } else { unheard.join("\n  ") }
 }

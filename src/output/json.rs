@@ -26,12 +26,12 @@ pub fn object(report: &Report) -> String {
     .to_string()
 }
 
-/// An error that kept a verdict from being sought, in the same form.
-pub fn error(command: &str, exit: Exit, reason: &str) -> String {
+/// An error that kept a verdict about any claim from being sought, in the same form. `word` stands for the verdict.
+pub fn error(command: &str, word: &str, exit: Exit, reason: &str) -> String {
     json!({
         "version": VERSION,
         "command": command,
-        "verdict": "error",
+        "verdict": word,
         "exit": exit.code(),
         "remote": null,
         "claims": [],
