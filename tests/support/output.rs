@@ -1,0 +1,181 @@
+//! Running one command, and what came of it.
+//!
+//! Output goes to files, not to pipes: a child that outlives the program cannot then hang the test,
+//! and whether one does is a question of its own.
+
+use std::{
+    ffi::OsStr,
+    fmt,
+    fs::File,
+    io::{Read, Seek, Write},
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A command that never ends is a failed test, not a hung one.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// One command to run, in an environment that was cleared and then filled from an allow-list.
+pub(crate) struct Run {
+    command: Command,
+    shown: String,
+    input: Vec<u8>,
+}
+
+impl Run {
+    pub(crate) fn new<S: AsRef<OsStr>>(
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = S>,
+        dir: &Path,
+        env: &[(String, String)],
+    ) -> Self {
+        let mut command = Command::new(program.as_ref());
+        command.args(args).current_dir(dir).env_clear().envs(env.iter().cloned());
+        let mut shown = program.as_ref().to_string_lossy().into_owned();
+        for arg in command.get_args() {
+            shown.push(' ');
+            shown.push_str(&arg.to_string_lossy());
+        }
+        Run { command, shown, input: Vec::new() }
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    pub(crate) fn within(mut self, dir: impl AsRef<Path>) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    pub(crate) fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = bytes.into();
+        self
+    }
+
+    /// Runs to the end.
+    #[track_caller]
+    pub(crate) fn go(mut self) -> Output {
+        let (mut stdout, mut stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        let mut input = tempfile::tempfile().unwrap();
+        input.write_all(&self.input).unwrap();
+        input.rewind().unwrap();
+        self.command
+            .stdin(if self.input.is_empty() { Stdio::null() } else { input.into() })
+            .stdout(stdout.try_clone().unwrap())
+            .stderr(stderr.try_clone().unwrap());
+        let mut child = match self.command.spawn() {
+            Ok(child) => child,
+            Err(error) => panic!("cannot start {}: {error}", self.shown),
+        };
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if started.elapsed() > LIMIT {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!(
+                    "no end after {LIMIT:?}: {}\nstdout:\n{}\nstderr:\n{}",
+                    self.shown,
+                    text(&mut stdout),
+                    text(&mut stderr)
+                );
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(10));
+        };
+        Output {
+            shown: self.shown,
+            code: status.code(),
+            status: status.to_string(),
+            stdout: text(&mut stdout),
+            stderr: text(&mut stderr),
+        }
+    }
+}
+
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What a command said, and how it ended.
+#[must_use = "look at it, or say that only the end counts: `.ok()`"]
+pub(crate) struct Output {
+    shown: String,
+    status: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Output {
+    /// It ended well; gives its standard output without the last line end.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{self}");
+        self.stdout.trim_end().to_owned()
+    }
+
+    /// It ended with `code`, and its last line of standard output is the verdict that starts with `verdict`.
+    #[track_caller]
+    pub(crate) fn is(self, code: i32, verdict: &str) -> Self {
+        assert_eq!(self.code, Some(code), "expected {code} and `{verdict}`\n{self}");
+        assert!(self.verdict().starts_with(verdict), "expected `{verdict}`\n{self}");
+        self
+    }
+
+    /// Standard error holds `words`.
+    #[track_caller]
+    pub(crate) fn says(self, words: &str) -> Self {
+        assert!(self.stderr.contains(words), "expected `{words}` on standard error\n{self}");
+        self
+    }
+
+    /// The last line of standard output.
+    pub(crate) fn verdict(&self) -> &str {
+        self.stdout.lines().last().unwrap_or_default()
+    }
+
+    /// The id at the end of the verdict.
+    #[track_caller]
+    pub(crate) fn id(&self) -> String {
+        let word = self.verdict().rsplit(' ').next().unwrap_or_default();
+        let is_id = matches!(word.len(), 40 | 64) && word.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(is_id, "no id at the end of the verdict\n{self}");
+        word.to_owned()
+    }
+
+    /// Standard output as the one documented object, in agreement with the exit code.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let value: serde_json::Value = match serde_json::from_str(&self.stdout) {
+            Ok(value) => value,
+            Err(error) => panic!("not one JSON value: {error}\n{self}"),
+        };
+        assert_eq!(value["version"], 1, "{self}");
+        assert_eq!(value["exit"], serde_json::json!(self.code), "{self}");
+        assert!(value["command"].is_string() && value["verdict"].is_string(), "{self}");
+        assert!(value["claims"].is_array(), "{self}");
+        value
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "$ {}\n{}", self.shown, self.status)?;
+        writeln!(f, "--- stdout\n{}--- stderr\n{}---", self.stdout, self.stderr)
+    }
+}

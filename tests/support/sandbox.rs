@@ -1,0 +1,175 @@
+//! A place for one test: folders, an environment, clones.
+
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+
+use super::{Kind, Remote, output::Run, servers};
+
+/// A folder below [`servers::root`] with a home, a place for temporary files and an environment of its own.
+pub(crate) struct Sandbox {
+    dir: TempDir,
+    env: Vec<(String, String)>,
+}
+
+/// Keeps git from working in the background, and gives it somebody to be.
+const CONFIG: &str = "[user]\n\tname = Alice Example\n\temail = alice@example.com\n[init]\n\tdefaultBranch = main\n\
+                      [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n\
+                      [advice]\n\tdetachedHead = false\n";
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("t").tempdir_in(servers::root()).unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["home", "tmp"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        fs::write(dir.path().join("gitconfig"), CONFIG).unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let program = Path::new(env!("CARGO_BIN_EXE_git-claim")).parent().unwrap();
+        let env = [
+            // `git claim` finds us where a user's git would: on the PATH.
+            ("PATH", format!("{}:{}", program.display(), env::var("PATH").unwrap())),
+            ("HOME", at("home")),
+            ("TMPDIR", at("tmp")),
+            ("GIT_CONFIG_GLOBAL", at("gitconfig")),
+            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("TZ", "UTC".to_owned()),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Sandbox { dir, env }
+    }
+
+    /// A path inside.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A bare repository named `origin.git` behind the server that `kind` asks for.
+    #[track_caller]
+    pub(crate) fn remote(&self, kind: Kind) -> Option<Remote> {
+        self.remote_named("origin.git", kind)
+    }
+
+    #[track_caller]
+    pub(crate) fn remote_named(&self, name: &str, kind: Kind) -> Option<Remote> {
+        let remote = Remote::new(self.path(name), kind)?;
+        self.configure(&remote.client_config);
+        Some(remote)
+    }
+
+    /// Adds to the user's configuration.
+    pub(crate) fn configure(&self, more: &str) {
+        let path = self.path("gitconfig");
+        let mut config = fs::read_to_string(&path).unwrap();
+        if !config.contains(more) {
+            config.push_str(more);
+            fs::write(&path, config).unwrap();
+        }
+    }
+
+    /// Writes an executable script.
+    pub(crate) fn script(&self, name: &str, body: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// A clone of `remote` in the folder `name`.
+    #[track_caller]
+    pub(crate) fn clone(&self, remote: &Remote, name: &str) -> Clone {
+        self.clone_with(remote, name, &[])
+    }
+
+    #[track_caller]
+    pub(crate) fn clone_with(&self, remote: &Remote, name: &str, options: &[&str]) -> Clone {
+        let mut args = vec!["clone", "--quiet", "--template="];
+        args.extend(options);
+        args.extend([remote.url.as_str(), name]);
+        Run::new("git", args, self.dir.path(), &self.env).go().ok();
+        self.at(name)
+    }
+
+    /// A repository of its own in the folder `name`, with no commit and one remote.
+    #[track_caller]
+    pub(crate) fn empty(&self, remote: &Remote, name: &str) -> Clone {
+        let args = ["init", "--quiet", "--template=", name];
+        Run::new("git", args, self.dir.path(), &self.env).go().ok();
+        let clone = self.at(name);
+        clone.git(&["remote", "add", "origin", &remote.url]);
+        clone
+    }
+
+    /// Whatever repository is in the folder `name`.
+    pub(crate) fn at(&self, name: &str) -> Clone {
+        Clone { dir: self.path(name), env: self.env.clone(), trace: self.path("trace") }
+    }
+}
+
+impl Drop for Sandbox {
+    /// git wrote down every command that it, or we through it, started: none may ask for force.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let trace = fs::read(self.path("trace")).unwrap_or_default();
+        let trace = String::from_utf8_lossy(&trace);
+        let forced = trace.lines().filter(|line| asks_for_force(line)).collect::<Vec<_>>();
+        assert!(forced.is_empty(), "a child was given a force option:\n{}", forced.join("\n"));
+    }
+}
+
+/// Whether a traced command line holds an option or a refspec that overrides a refusal.
+pub(crate) fn asks_for_force(line: &str) -> bool {
+    line.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).any(|word| {
+        word == "-f" || word.starts_with("--force") || word.starts_with("+refs/") || word.starts_with("+:")
+    })
+}
+
+/// A repository in which commands are run.
+pub(crate) struct Clone {
+    /// Its work tree, or the repository itself where it is bare.
+    pub(crate) dir: PathBuf,
+    env: Vec<(String, String)>,
+    trace: PathBuf,
+}
+
+impl Clone {
+    /// Runs git to a good end; gives what it prints.
+    #[track_caller]
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        self.run_git(args).go().ok()
+    }
+
+    /// A git command to be run.
+    pub(crate) fn run_git(&self, args: &[&str]) -> Run {
+        Run::new("git", args, &self.dir, &self.env)
+    }
+
+    /// Sets an option in this repository.
+    pub(crate) fn set(&self, key: &str, value: &str) {
+        self.git(&["config", "--add", key, value]);
+    }
+
+    /// Runs the program to its end.
+    #[track_caller]
+    pub(crate) fn claim(&self, args: &[&str]) -> super::Output {
+        self.run(args).go()
+    }
+
+    /// A run of the program, to be started with [`Run::go`].
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        Run::new(env!("CARGO_BIN_EXE_git-claim"), args, &self.dir, &self.env).env("GIT_TRACE", &self.trace)
+    }
+
+    /// What git calls `name` inside this repository.
+    pub(crate) fn git_path(&self, name: &str) -> PathBuf {
+        self.dir.join(self.git(&["rev-parse", "--git-path", name]))
+    }
+}
