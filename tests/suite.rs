@@ -27,7 +27,10 @@ fn a_test_file_is_never_forgotten() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let is_module = path.is_dir() || path.extension().is_some_and(|ext| ext == "rs");
-        if is_module && name != "suite" && !listed.lines().any(|line| line == format!("mod {name};")) {
+        if is_module
+            && name != "suite"
+            && !listed.lines().any(|line| line == format!("mod {name};"))
+        {
             forgotten.push(name);
         }
     }

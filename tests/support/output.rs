@@ -60,10 +60,19 @@ impl Run {
         self
     }
 
+    /// Runs to the end, with the answer in JSON.
+    #[track_caller]
+    pub(crate) fn go_json(mut self) -> Output {
+        self.command.arg("--json");
+        self.shown.push_str(" --json");
+        self.go()
+    }
+
     /// Runs to the end.
     #[track_caller]
     pub(crate) fn go(mut self) -> Output {
-        let (mut stdout, mut stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        let (mut stdout, mut stderr) =
+            (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         let mut input = tempfile::tempfile().unwrap();
         input.write_all(&self.input).unwrap();
         input.rewind().unwrap();

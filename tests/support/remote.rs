@@ -128,7 +128,9 @@ impl Remote {
         let url = match kind.via {
             Via::Path => path.clone(),
             Via::FileUrl => format!("file://{path}"),
-            Via::Daemon => format!("git://127.0.0.1:{}/{below_root}", servers::daemon(Daemon::Writable)?),
+            Via::Daemon => {
+                format!("git://127.0.0.1:{}/{below_root}", servers::daemon(Daemon::Writable)?)
+            }
             Via::Ssh | Via::OldSsh => {
                 let sshd = servers::sshd(kind.via == Via::Ssh)?;
                 client_config = format!("[core]\n\tsshCommand = ssh -F {}\n", sshd.client);
@@ -193,7 +195,11 @@ impl Remote {
 
     #[track_caller]
     pub(crate) fn git_input(&self, args: &[&str], input: &str) -> String {
-        Run::new("git", args, &self.dir, &servers::server_env()).env("GIT_DIR", &self.dir).input(input).go().ok()
+        Run::new("git", args, &self.dir, &servers::server_env())
+            .env("GIT_DIR", &self.dir)
+            .input(input)
+            .go()
+            .ok()
     }
 
     /// What the claim ref of `name` points at.
@@ -241,8 +247,11 @@ impl Remote {
     #[track_caller]
     pub(crate) fn plant(&self, refname: &str, author: &str, message: &str) -> String {
         let tree = self.git_input(&["mktree"], "");
-        let raw = format!("tree {tree}\nauthor {author} 1764500000 +0000\ncommitter {author} 1764500000 +0000\n\n{message}");
-        let id = self.git_input(&["hash-object", "-t", "commit", "-w", "--literally", "--stdin"], &raw);
+        let raw = format!(
+            "tree {tree}\nauthor {author} 1764500000 +0000\ncommitter {author} 1764500000 +0000\n\n{message}"
+        );
+        let id =
+            self.git_input(&["hash-object", "-t", "commit", "-w", "--literally", "--stdin"], &raw);
         self.git(&["update-ref", refname, &id]);
         id
     }

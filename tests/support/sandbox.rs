@@ -4,6 +4,8 @@ use std::{
     env, fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -106,6 +108,25 @@ impl Sandbox {
         clone
     }
 
+    /// Copies a folder, as a person or a CI cache would.
+    #[track_caller]
+    pub(crate) fn copy(&self, from: &str, to: &str) {
+        Run::new("cp", ["-R", from, to], self.dir.path(), &self.env).go().ok();
+    }
+
+    /// Processes that still run in this sandbox's environment. Those that were just told to end get a moment for it.
+    pub(crate) fn left_running(&self) -> Vec<String> {
+        let home = format!("HOME={}", self.path("home").display());
+        for _ in 0..500 {
+            let alive = alive_in(&home);
+            if alive.is_empty() {
+                return alive;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        alive_in(&home)
+    }
+
     /// Whatever repository is in the folder `name`.
     pub(crate) fn at(&self, name: &str) -> Clone {
         Clone { dir: self.path(name), env: self.env.clone(), trace: self.path("trace") }
@@ -128,8 +149,23 @@ impl Drop for Sandbox {
 /// Whether a traced command line holds an option or a refspec that overrides a refusal.
 pub(crate) fn asks_for_force(line: &str) -> bool {
     line.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).any(|word| {
-        word == "-f" || word.starts_with("--force") || word.starts_with("+refs/") || word.starts_with("+:")
+        word == "-f"
+            || word.starts_with("--force")
+            || word.starts_with("+refs/")
+            || word.starts_with("+:")
     })
+}
+
+/// The command lines of all processes whose environment holds `entry` (Linux; nothing elsewhere).
+fn alive_in(entry: &str) -> Vec<String> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let found = processes.flatten().filter_map(|process| {
+        let environment = fs::read(process.path().join("environ")).ok()?;
+        let is_ours = environment.split(|byte| *byte == 0).any(|part| part == entry.as_bytes());
+        let command = fs::read(process.path().join("cmdline")).ok()?;
+        is_ours.then(|| String::from_utf8_lossy(&command).replace('\0', " "))
+    });
+    found.collect()
 }
 
 /// A repository in which commands are run.
@@ -165,7 +201,8 @@ impl Clone {
 
     /// A run of the program, to be started with [`Run::go`].
     pub(crate) fn run(&self, args: &[&str]) -> Run {
-        Run::new(env!("CARGO_BIN_EXE_git-claim"), args, &self.dir, &self.env).env("GIT_TRACE", &self.trace)
+        Run::new(env!("CARGO_BIN_EXE_git-claim"), args, &self.dir, &self.env)
+            .env("GIT_TRACE", &self.trace)
     }
 
     /// What git calls `name` inside this repository.

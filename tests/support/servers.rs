@@ -102,7 +102,9 @@ pub(crate) fn root_name() -> String {
 fn program(name: &str) -> Option<String> {
     let path = env::var("PATH").unwrap();
     let mut folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
-    folders.find(|dir| dir.join(name).is_file()).map(|dir| dir.join(name).to_str().unwrap().to_owned())
+    folders
+        .find(|dir| dir.join(name).is_file())
+        .map(|dir| dir.join(name).to_str().unwrap().to_owned())
 }
 
 /// Says that tests are skipped and why, or fails where the servers are required.
@@ -218,13 +220,25 @@ fn start_sshd(v2: bool) -> Option<Sshd> {
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
     for key in ["host", "client", "stranger"] {
-        tool(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", key, "-f", &format!("{dir}/{key}")])?;
+        tool(&[
+            "ssh-keygen",
+            "-q",
+            "-t",
+            "ed25519",
+            "-N",
+            "",
+            "-C",
+            key,
+            "-f",
+            &format!("{dir}/{key}"),
+        ])?;
     }
     if is_root() {
         // Where sshd separates privileges; made by its service unit otherwise.
         let _ = fs::create_dir_all("/run/sshd");
     }
-    let set_env = server_env().iter().map(|(name, value)| format!("\"{name}={value}\"")).collect::<Vec<_>>();
+    let set_env =
+        server_env().iter().map(|(name, value)| format!("\"{name}={value}\"")).collect::<Vec<_>>();
     let config = format!(
         "ListenAddress 127.0.0.1\nHostKey {dir}/host\nAuthorizedKeysFile {dir}/client.pub\nPidFile none\n\
          StrictModes no\nUsePAM no\nUseDNS no\nPermitRootLogin yes\nPubkeyAuthentication yes\n\
@@ -337,8 +351,22 @@ fn certificates(dir: &str) -> Option<()> {
     fs::write(file("leaf.ext"), "subjectAltName=IP:127.0.0.1,DNS:localhost\n").unwrap();
     let extension = file("leaf.ext");
     tool(&[
-        "openssl", "x509", "-req", "-days", "2", "-in", &request, "-CA", &ca_crt, "-CAkey", &ca_key,
-        "-CAcreateserial", "-extfile", &extension, "-out", &crt,
+        "openssl",
+        "x509",
+        "-req",
+        "-days",
+        "2",
+        "-in",
+        &request,
+        "-CA",
+        &ca_crt,
+        "-CAkey",
+        &ca_key,
+        "-CAcreateserial",
+        "-extfile",
+        &extension,
+        "-out",
+        &crt,
     ])
 }
 
@@ -365,7 +393,8 @@ fn nginx_config(dir: &str, backend: &str, socket: &str, http: u16, https: u16) -
         "{auth}\nif ($args ~ receive-pack) {{ return 403; }}\nif ($uri ~ receive-pack$) {{ return 403; }}"
     );
     let old = format!("{auth}\nfastcgi_param HTTP_GIT_PROTOCOL \"\";");
-    let locations = [git("auth", &auth), git("open", ""), git("old", &old), git("reader", &reader)].concat();
+    let locations =
+        [git("auth", &auth), git("open", ""), git("old", &old), git("reader", &reader)].concat();
     let status = [403, 429, 500, 503]
         .map(|code| format!("location /status/{code}/ {{ return {code}; }}\n"))
         .concat();

@@ -47,13 +47,20 @@ impl Snapshot {
         for (name, bytes) in &self.0 {
             match now.0.get(name) {
                 None => changes.push(format!("gone: {}", name.display())),
-                Some(other) if other != bytes => changes.push(format!("changed: {}", name.display())),
+                Some(other) if other != bytes => {
+                    changes.push(format!("changed: {}", name.display()))
+                }
                 Some(_) => {}
             }
         }
         let came = now.0.keys().filter(|name| !self.0.contains_key(*name));
         changes.extend(came.map(|name| format!("new: {}", name.display())));
-        assert!(changes.is_empty(), "{} was not left alone:\n{}", dir.display(), changes.join("\n"));
+        assert!(
+            changes.is_empty(),
+            "{} was not left alone:\n{}",
+            dir.display(),
+            changes.join("\n")
+        );
     }
 }
 
