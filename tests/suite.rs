@@ -10,6 +10,7 @@ mod support;
 mod credentials;
 mod docs;
 mod faults;
+mod harness;
 mod isolation;
 mod listing;
 mod races;

@@ -154,32 +154,23 @@ pub(crate) enum Daemon {
     Writable,
     /// `receive-pack` is switched off, as it is by default.
     ReadOnly,
-    /// Pushes are let in by a process that may not write the repository.
-    Unprivileged,
 }
 
 /// The port of `git daemon`.
 pub(crate) fn daemon(how: Daemon) -> Option<u16> {
     static WRITABLE: OnceLock<Option<(Guarded, u16)>> = OnceLock::new();
     static READ_ONLY: OnceLock<Option<(Guarded, u16)>> = OnceLock::new();
-    static UNPRIVILEGED: OnceLock<Option<(Guarded, u16)>> = OnceLock::new();
-    let (cell, enable, user): (_, _, &[&str]) = match how {
-        Daemon::Writable => (&WRITABLE, true, &[]),
-        Daemon::ReadOnly => (&READ_ONLY, false, &[]),
-        Daemon::Unprivileged => {
-            (&UNPRIVILEGED, true, &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
-        }
+    let (cell, enable) = match how {
+        Daemon::Writable => (&WRITABLE, true),
+        Daemon::ReadOnly => (&READ_ONLY, false),
     };
     let server = cell.get_or_init(|| {
-        if !user.is_empty() && (program("setpriv").is_none() || !is_root()) {
-            return skip("a server process of another user needs setpriv and root");
-        }
         let base = format!("--base-path={}", root_name());
         let start = |port: u16| {
             let port = format!("--port={port}");
-            let mut args = user.to_vec();
-            args.extend(["git", "daemon", "--listen=127.0.0.1", &port, &base, "--export-all"]);
-            args.extend(["--reuseaddr", "--max-connections=0", "--informative-errors"]);
+            let mut args = vec!["git", "daemon", "--listen=127.0.0.1", &port, &base];
+            args.extend(["--export-all", "--reuseaddr", "--max-connections=0"]);
+            args.push("--informative-errors");
             if enable {
                 args.push("--enable=receive-pack");
             }
@@ -190,8 +181,16 @@ pub(crate) fn daemon(how: Daemon) -> Option<u16> {
     server.as_ref().map(|(_, port)| *port)
 }
 
+/// What to put before a command so that it may not write what is ours, where this can be had.
+pub(crate) fn as_nobody() -> Option<[&'static str; 4]> {
+    if program("setpriv").is_none() || !is_root() {
+        return skip("a server process of another user needs setpriv and root");
+    }
+    Some(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+}
+
 /// Whether this process may do anything, so that file modes bind nobody.
-pub(crate) fn is_root() -> bool {
+fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
 }
@@ -272,9 +271,9 @@ fn start_sshd(v2: bool) -> Option<Sshd> {
 ///
 /// The same repositories under several prefixes: `auth` (user `alice`, password [`PASSWORD`]), `open` (anybody, also for
 /// pushes where the repository allows it), `old` (as `auth`, but the protocol header is lost, so v0), `reader` (as
-/// `auth`, but 403 for anything about pushing), and `status/<code>`, which answers just that.
+/// `auth`, but 403 for anything about pushing), `frozen` (as `auth`, by a process that may not write), and `status/<code>`, which answers just that.
 pub(crate) struct Web {
-    _servers: (Guarded, Guarded),
+    _servers: Vec<Guarded>,
     /// TLS, with the certificate of a private authority.
     pub(crate) https: u16,
     /// Plain.
@@ -301,25 +300,38 @@ fn start_web() -> Option<Web> {
     fs::create_dir(&dir).unwrap();
     certificates(&dir)?;
     fs::write(format!("{dir}/passwords"), format!("alice:{{PLAIN}}{PASSWORD}\n")).unwrap();
-    let socket = format!("unix:{dir}/fcgi.sock");
-    let mut wrap = Guarded::start(&[&fcgiwrap, "-f", "-c", "8", "-s", &socket]);
-    for _ in 0..500 {
-        if wrap.has_ended() || Path::new(&format!("{dir}/fcgi.sock")).exists() {
-            break;
+    let mut servers = Vec::new();
+    let mut wrap = |name: &str, before: &[&str]| {
+        let socket = format!("{dir}/{name}.sock");
+        let listen = format!("unix:{socket}");
+        let mut server =
+            Guarded::start(&[before, &[&fcgiwrap, "-f", "-c", "8", "-s", &listen]].concat());
+        for _ in 0..500 {
+            if server.has_ended() || Path::new(&socket).exists() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
         }
-        thread::sleep(Duration::from_millis(10));
+        servers.push(server);
+    };
+    wrap("fcgi", &[]);
+    if is_root() && program("setpriv").is_some() {
+        // It may make its socket, and nothing else.
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+        wrap("frozen", &as_nobody()?);
     }
     let https = std::cell::Cell::new(0);
     let start = |http: u16| {
         https.set(free_port());
-        let config = nginx_config(&dir, &backend, &socket, http, https.get());
+        let config = nginx_config(&dir, &backend, http, https.get());
         fs::write(format!("{dir}/nginx.conf"), config).unwrap();
         let (config, log) = (format!("{dir}/nginx.conf"), format!("{dir}/error.log"));
         Guarded::start(&[&nginx, "-e", &log, "-p", &dir, "-c", &config])
     };
     let (server, http) = listening(start, "nginx")?;
+    servers.push(server);
     Some(Web {
-        _servers: (server, wrap),
+        _servers: servers,
         https: https.get(),
         http,
         authority: format!("{dir}/authority.crt"),
@@ -370,7 +382,7 @@ fn certificates(dir: &str) -> Option<()> {
     ])
 }
 
-fn nginx_config(dir: &str, backend: &str, socket: &str, http: u16, https: u16) -> String {
+fn nginx_config(dir: &str, backend: &str, http: u16, https: u16) -> String {
     let environment = server_env()
         .iter()
         .filter(|(name, _)| name.starts_with("GIT_") || name == "PATH" || name == "HOME")
@@ -378,6 +390,7 @@ fn nginx_config(dir: &str, backend: &str, socket: &str, http: u16, https: u16) -
         .collect::<String>();
     let root = root_name();
     let git = |prefix: &str, more: &str| {
+        let socket = if prefix == "frozen" { "frozen" } else { "fcgi" };
         format!(
             "location ~ ^/{prefix}(?<repo>/.*)$ {{\n{more}\n{environment}\
              fastcgi_param SCRIPT_FILENAME {backend};\nfastcgi_param GIT_PROJECT_ROOT {root};\n\
@@ -385,7 +398,7 @@ fn nginx_config(dir: &str, backend: &str, socket: &str, http: u16, https: u16) -
              fastcgi_param QUERY_STRING $query_string;\nfastcgi_param REQUEST_METHOD $request_method;\n\
              fastcgi_param CONTENT_TYPE $content_type;\nfastcgi_param CONTENT_LENGTH $content_length;\n\
              fastcgi_param REMOTE_USER $remote_user;\nfastcgi_param REMOTE_ADDR $remote_addr;\n\
-             fastcgi_pass {socket};\n}}\n"
+             fastcgi_pass unix:{dir}/{socket}.sock;\n}}\n"
         )
     };
     let auth = format!("auth_basic git;\nauth_basic_user_file {dir}/passwords;");
@@ -393,14 +406,19 @@ fn nginx_config(dir: &str, backend: &str, socket: &str, http: u16, https: u16) -
         "{auth}\nif ($args ~ receive-pack) {{ return 403; }}\nif ($uri ~ receive-pack$) {{ return 403; }}"
     );
     let old = format!("{auth}\nfastcgi_param HTTP_GIT_PROTOCOL \"\";");
-    let locations =
-        [git("auth", &auth), git("open", ""), git("old", &old), git("reader", &reader)].concat();
+    let locations = [
+        git("auth", &auth),
+        git("open", ""),
+        git("old", &old),
+        git("reader", &reader),
+        git("frozen", &auth),
+    ]
+    .concat();
     let status = [403, 429, 500, 503]
         .map(|code| format!("location /status/{code}/ {{ return {code}; }}\n"))
         .concat();
-    let nobody = format!(
-        "location /status/401/ {{ auth_basic git; auth_basic_user_file {dir}/nobody; return 200; }}\n"
-    );
+    let nobody =
+        format!("location /status/401/ {{ auth_basic git; auth_basic_user_file {dir}/nobody; }}\n");
     fs::write(format!("{dir}/nobody"), "").unwrap();
     let user = if is_root() { "user root;\n" } else { "" };
     let temp = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
