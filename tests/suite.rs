@@ -3,7 +3,7 @@
 //! Every test talks to the program as it was built, and the program talks to real remotes; nothing is mocked.
 //! One binary, because the servers are shared by all tests of a process (see [`support::servers`]).
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on may as well say where
+#![allow(clippy::unwrap_used)] // also outside of test functions: helpers that cannot go on may as well say where
 
 mod support;
 

@@ -229,7 +229,7 @@ fn quiet_is_quiet_and_keeps_the_exit_code() {
     ] {
         let output = clone.claim(&args);
         assert_eq!(output.code, Some(code), "{output}");
-        assert!(output.stderr.is_empty(), "{output}");
+        assert!(output.stderr.is_empty() && output.stdout.is_empty(), "{output}");
     }
 }
 
