@@ -390,3 +390,40 @@ fn the_remembered_tip_was_pruned_on_the_server(kind: Kind) {
     assert_eq!(remote.witnessed().len(), seen, "the server was asked: {:?}", remote.witnessed());
     let _ = bob.claim(&["verify", "42"]).is(0, "yours");
 }
+
+on!(an_answer_that_comes_too_late_is_ours_all_the_same: daemon, ssh);
+/// The deadline passes while the server is still at it, and then it lands. The next step recognises it.
+fn an_answer_that_comes_too_late_is_ours_all_the_same(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let go = sandbox.path("go");
+    // The server waits until it is told to go on, or for so long that the test has failed.
+    let wait = format!(
+        "cat >/dev/null; n=0; until test -e '{}' || test $n = 300; do sleep 0.1; n=$((n+1)); done",
+        go.display()
+    );
+    let apply_late = |gone: bool| {
+        fs::write(&go, "").unwrap();
+        for _ in 0..1000 {
+            if remote.tip("issue-42").is_none() == gone {
+                return fs::remove_file(&go).unwrap();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("the server did not apply what it received");
+    };
+    for verb in ["verify", "release", "take"] {
+        remote.hook("reference-transaction", &format!("test $1 = prepared || exit 0; {wait}"));
+        let _ = clone.claim(&["take", "42", "--timeout", "3s"]).is(69, "unknown issue-42");
+        assert_eq!(remote.tip("issue-42"), None);
+        apply_late(false);
+        remote.unhook("reference-transaction");
+        match verb {
+            "verify" => drop(clone.claim(&["verify", "42"]).is(0, "yours issue-42 ")),
+            "take" => drop(clone.claim(&["take", "42", "--resume"]).is(0, "claimed issue-42 ")),
+            _ => {}
+        }
+        let _ = clone.claim(&["release", "42"]).is(0, "released issue-42 ");
+    }
+}

@@ -182,3 +182,25 @@ fn ssh_is_asked_not_to_ask() {
     let log = fs::read_to_string(log).unwrap();
     assert!(log.lines().all(|line| line.contains("BatchMode")), "{log}");
 }
+
+on!(an_older_git_will_do: path, daemon, ssh, https);
+/// Where the machine has a second git, an older or a newer one, the client may be that one.
+fn an_older_git_will_do(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let ours = clone.git(&["--version"]);
+    let other = clone.run_git(&["--version"]).env("PATH", "/usr/bin:/bin").go();
+    if other.code != Some(0) || other.stdout.trim() == ours {
+        eprintln!("SKIPPED: there is no second git in /usr/bin");
+        return;
+    }
+    for (args, verdict) in [
+        (&["take", "42"][..], "claimed"),
+        (&["renew", "42"], "renewed"),
+        (&["verify", "42"], "yours"),
+        (&["release", "42"], "released"),
+    ] {
+        let _ = clone.run(args).env("PATH", "/usr/bin:/bin").go().is(0, verdict);
+    }
+}
