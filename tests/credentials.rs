@@ -108,10 +108,11 @@ fn a_password_in_the_url() {
     clone.set("http.extraHeader", &format!("Authorization: Basic {}", SECRETS[1]));
     let _ = clone.claim(&["verify", "42"]).is(0, "yours");
     // Nor is it told where something goes wrong.
+    clone.git(&["config", "--unset-all", "http.extraHeader"]);
     for url in [
         url.replace("/auth/", "/status/403/"),
         url.replace("origin.git", "nowhere.git"),
-        url.replace("alice", "bob"),
+        url.replace("alice:", "bob:"),
     ] {
         clone.git(&["remote", "set-url", "origin", &url]);
         for args in [&["take", "1"][..], &["take", "1", "--json"], &["list"]] {

@@ -63,6 +63,7 @@ fn a_list_is_one_ls_refs_and_no_object(kind: Kind) {
     let Some(remote) = sandbox.remote(kind) else { return };
     let clone = sandbox.clone(&remote, "a");
     let _ = clone.claim(&["take", "42"]).is(0, "claimed");
+    remote.plant("refs/claims/issue-7", "Rita Rival <rita@example.com>", "claim issue 7 by me\n");
     let packets = |args: &[&str]| {
         let log = sandbox.path("packets");
         let _ = fs::remove_file(&log);

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// A command that never ends is a failed test, not a hung one.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// One command to run, in an environment that was cleared and then filled from an allow-list.
 pub(crate) struct Run {
