@@ -104,6 +104,10 @@ fn an_ssh_that_never_answers_is_ended() {
     clone.set("core.sshCommand", script);
     try_it("GIT_SSH_VARIANT", "ssh");
     try_it("UNRELATED", "");
+    // A wrapper with a child that outlives it and holds our pipes: that is not waited for either.
+    let wrapper = sandbox.script("wrapper", "sleep 20");
+    let run = clone.run(&["take", "42", "--timeout", "1s"]).env("GIT_SSH", &wrapper);
+    let _ = run.go().is(69, "unknown issue-42");
 }
 
 #[test]
