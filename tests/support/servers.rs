@@ -8,6 +8,7 @@
 
 use std::{
     env, fs,
+    io::{self, Write},
     net::{TcpListener, TcpStream},
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
@@ -111,7 +112,11 @@ fn program(name: &str) -> Option<String> {
 pub(crate) fn skip<T>(why: &str) -> Option<T> {
     let required = env::var("GIT_CLAIM_TEST_SERVERS").is_ok_and(|value| value == "required");
     assert!(!required, "GIT_CLAIM_TEST_SERVERS=required, but {why}");
-    eprintln!("SKIPPED: {why}");
+    let current = thread::current();
+    let test = current.name().unwrap_or("a test");
+    // Not by `eprintln`, which the test runner swallows for tests that pass.
+    let line = format!("SKIPPED: {test} and all others that need the same: {why}\n");
+    let _ = io::stderr().write_all(line.as_bytes());
     None
 }
 
