@@ -126,7 +126,7 @@ fn a_rival_in_the_last_moment_is_the_holder(kind: Kind) {
 }
 
 on!(a_release_never_removes_what_came_after: path, reftable, daemon, https);
-/// A release meets a claim that took its place after the advertisement was read. Ours is gone, as was asked for.
+/// A release meets a claim that took its place after the advertisement was read.
 fn a_release_never_removes_what_came_after(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
@@ -135,9 +135,23 @@ fn a_release_never_removes_what_came_after(kind: Kind) {
     let rival =
         remote.plant("refs/rival", "Rita Rival <rita@example.com>", "claim issue 42 by me\n");
     remote.hook("update", &format!("git update-ref refs/claims/issue-42 {rival}"));
-    let _ = clone.claim(&["release", "42"]).is(0, "released issue-42 ");
+    let _ = clone.claim(&["release", "42"]).is(3, "lost issue-42 to Rita Rival");
     assert_eq!(remote.tip("issue-42"), Some(rival));
-    let _ = clone.claim(&["verify", "42"]).is(3, "lost issue-42 to Rita Rival");
+}
+
+on!(a_sign_of_life_in_the_last_moment_saves_a_claim: path, reftable, daemon, https);
+/// Somebody clears what looks dead, and its holder renews it while the server is at it.
+fn a_sign_of_life_in_the_last_moment_saves_a_claim(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    let old = alice.claim(&["take", "42"]).is(0, "claimed issue-42 ").id();
+    let renewed = alice.claim(&["renew", "42"]).is(0, "renewed issue-42 ").id();
+    remote.git(&["update-ref", "refs/claims/issue-42", &old, &renewed]);
+    remote.hook("update", &format!("git update-ref refs/claims/issue-42 {renewed}"));
+    let _ = bob.claim(&["release", "42", "--expect", &old]).is(3, "lost issue-42 to Alice Example");
+    assert_eq!(remote.tip("issue-42"), Some(renewed));
+    let _ = alice.claim(&["verify", "42"]).is(0, "yours issue-42 ");
 }
 
 /// Two jobs of one clone renew at once: each finds a claim that is its clone's.
