@@ -89,7 +89,7 @@ fn an_ssh_that_never_answers_is_ended() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
     let clone = sandbox.clone(&remote, "a");
-    let script = sandbox.script("sleeping-ssh", "exec sleep 600");
+    let script = sandbox.script("sleeping-ssh", "exec sleep 60");
     point_to(&clone, "ssh://example.invalid/origin.git");
     let try_it = |variable: &str, value: &str| {
         for verb in ["take", "verify"] {
