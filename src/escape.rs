@@ -1,8 +1,8 @@
 //! Text from a claim or a server, made safe for a terminal.
 //!
 //! Claims are written by strangers: a note may hold escape sequences, marks that reorder what is displayed, or
-//! characters that do not show. Such characters are written out; everything else stays as it is. JSON needs none of
-//! this, it escapes by its own rules.
+//! characters that do not show. Such characters are written out; everything else stays as it is. In JSON they are
+//! escaped by JSON's own means (see [`crate::output::json`]).
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -27,7 +27,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters (C0, DEL, C1), bidirectional marks, line separators and what takes no room.
-fn acts(character: char) -> bool {
+pub fn acts(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -490,7 +490,10 @@ fn finish(
         }
         Kind::Ssh | Kind::Git => {
             let scheme = if kind == Kind::Ssh { Scheme::Ssh } else { Scheme::Git };
-            let parsed = gix::url::parse(url.as_bstr()).ok();
+            // git takes a URL with blanks in it, gix only one where they are written as %20; both read that alike.
+            let parsed = gix::url::parse(url.as_bstr())
+                .or_else(|_| gix::url::parse(url.replace(" ", "%20").as_bstr()))
+                .ok();
             (url, parsed.filter(|parsed| parsed.scheme == scheme))
         }
     };

@@ -12,7 +12,7 @@ use crate::{
     output::{ClaimReport, Shown, ui::Progress},
     settings::Settings,
     verdict::{Verdict, Whose},
-    wire::{self, Edit, Link, LinkError, Manner, Reported, Tip},
+    wire::{self, Edit, Link, LinkError, Manner, Reported, Terminal, Tip},
 };
 
 /// A verb at work.
@@ -41,7 +41,7 @@ impl<'a> Context<'a> {
             None => None,
         };
         // Only these children ever ask anybody anything.
-        let asks = manner.may_ask
+        let asks = manner.terminal == Terminal::May
             && (stage.to.helper.is_some() || stage.to.parsed.scheme == gix::url::Scheme::Ssh);
         let progress = stage.ui().progress(&format!("asking {}", stage.to.shown), asks);
         Ok(Self {

@@ -8,7 +8,7 @@ use crate::{
     output::ui::Ui,
     remote::Destination,
     settings::{self, Asked, ColorWhen, Settings},
-    wire::{Manner, words::Words},
+    wire::{Manner, Terminal, words::Words},
 };
 
 /// As many commits of the clone are named to a server that cannot leave out trees.
@@ -64,7 +64,11 @@ impl Stage {
         Manner {
             timeout: self.settings.timeout,
             ssh: self.settings.ssh.clone(),
-            may_ask: std::io::stdin().is_terminal() || std::io::stderr().is_terminal(),
+            terminal: if std::io::stdin().is_terminal() || std::io::stderr().is_terminal() {
+                Terminal::May
+            } else {
+                Terminal::No
+            },
             proxied: self.checkout.environment().get("GIT_PROXY_COMMAND").is_some()
                 || self.checkout.config().string("core.gitproxy").is_some(),
             words: Words::new(move |line| ui.remote(teller, line)),

@@ -1,10 +1,13 @@
 //! The one object that `--json` prints, documented in the man page under OUTPUT.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 
 use super::{ClaimReport, Report, Shown};
 use crate::{
     claim::record::{Person, Reading},
+    escape,
     verdict::{Exit, Verdict},
 };
 
@@ -14,7 +17,7 @@ const VERSION: u32 = 1;
 /// The report as one line of JSON.
 pub fn object(report: &Report) -> String {
     let reason = report.claims.iter().find_map(|claim| reason(&claim.verdict));
-    json!({
+    safe(&json!({
         "version": VERSION,
         "command": report.command,
         "verdict": report.word(),
@@ -22,13 +25,12 @@ pub fn object(report: &Report) -> String {
         "remote": json!({ "name": report.remote.0, "url": report.remote.1 }),
         "claims": report.claims.iter().map(claim).collect::<Vec<_>>(),
         "reason": reason,
-    })
-    .to_string()
+    }))
 }
 
 /// An error that kept a verdict about any claim from being sought, in the same form. `word` stands for the verdict.
 pub fn error(command: &str, word: &str, exit: Exit, reason: &str) -> String {
-    json!({
+    safe(&json!({
         "version": VERSION,
         "command": command,
         "verdict": word,
@@ -36,8 +38,24 @@ pub fn error(command: &str, word: &str, exit: Exit, reason: &str) -> String {
         "remote": null,
         "claims": [],
         "reason": reason,
-    })
-    .to_string()
+    }))
+}
+
+/// Valid JSON that a terminal can be shown: what acts on one and is not escaped by JSON's own rules (C1 controls, marks
+/// that reorder text) occurs inside of strings only, where it can be written as `\u…`.
+fn safe(value: &Value) -> String {
+    let mut safe = String::new();
+    for character in value.to_string().chars() {
+        if escape::acts(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
 }
 
 fn reason(verdict: &Verdict) -> Option<&str> {
@@ -106,4 +124,18 @@ fn person(person: &Person) -> Value {
 
 fn time(at: chrono::DateTime<chrono::Utc>) -> Value {
     at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_written_out_and_reads_back_the_same() {
+        let hostile = "a\u{202e}b\u{9b}31m\u{e0041}\x1b[2J\n\u{feff}é🦀";
+        let text = error("take", "error", Exit::Usage, hostile);
+        assert!(!text.chars().any(escape::acts), "{text}");
+        let read: Value = serde_json::from_str(&text).expect("valid");
+        assert_eq!(read["reason"], hostile);
+    }
 }

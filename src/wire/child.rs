@@ -28,18 +28,44 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// A running child. Dropping it ends the program.
 pub struct Child {
     process: process::Child,
+    /// Whether it leads a process group of its own, all of which is ended.
+    leads: bool,
     quiet: Receiver<()>,
+}
+
+/// Who may speak to the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// The child may ask for a password there, so it stays in the group of processes that the terminal belongs to.
+    May,
+    /// Nobody is there to be asked. The child gets a group of its own: a shell that runs the user's ssh command does not
+    /// pass on the signal that ends it.
+    No,
+}
+
+impl Terminal {
+    fn prepare(self, command: &mut Command) -> bool {
+        #[cfg(unix)]
+        if self == Self::No {
+            std::os::unix::process::CommandExt::process_group(command, 0);
+            return true;
+        }
+        let _ = command;
+        false
+    }
 }
 
 /// Starts `command` with its three standard streams in our hands; its standard error goes to `words`.
 pub fn spawn(
     mut command: Command,
+    terminal: Terminal,
     deadline: Deadline,
     words: &Words,
 ) -> Result<(Child, PipeReader, PipeWriter), LinkError> {
     let program = command.get_program().to_string_lossy().into_owned();
     speak_plainly(&mut command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let leads = terminal.prepare(&mut command);
     let mut process = command
         .spawn()
         .map_err(|error| LinkError::Local(format!("cannot start '{program}': {error}")))?;
@@ -53,15 +79,20 @@ pub fn spawn(
     let (speaking, quiet) = channel();
     let words = words.clone();
     thread::spawn(move || listen(stderr, &words, speaking));
-    Ok((Child { process, quiet }, reader, writer))
+    Ok((Child { process, leads, quiet }, reader, writer))
 }
 
 /// Runs `command` in silence and says whether it succeeds; one that cannot be started does not.
-pub fn succeeds(mut command: Command, deadline: Deadline) -> Result<bool, LinkError> {
+pub fn succeeds(
+    mut command: Command,
+    terminal: Terminal,
+    deadline: Deadline,
+) -> Result<bool, LinkError> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let leads = terminal.prepare(&mut command);
     let Ok(process) = command.spawn() else { return Ok(false) };
     let (_, quiet) = channel();
-    let mut child = Child { process, quiet };
+    let mut child = Child { process, leads, quiet };
     if !child.ends_within(deadline.left()) {
         return Err(deadline.error());
     }
@@ -132,15 +163,29 @@ impl Child {
     }
 
     #[cfg(unix)]
-    fn ask_to_end(&self) {
-        use rustix::process::{Pid, Signal, kill_process};
+    fn signal(&self, signal: rustix::process::Signal) {
+        use rustix::process::{Pid, kill_process, kill_process_group};
+        // Called before the child was waited for, so the number is still its own.
         if let Some(pid) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
+            let _ = if self.leads {
+                kill_process_group(pid, signal)
+            } else {
+                kill_process(pid, signal)
+            };
         }
     }
 
-    #[cfg(not(unix))]
-    fn ask_to_end(&self) {}
+    fn ask_to_end(&self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    fn end(&mut self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::KILL);
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 impl Drop for Child {
@@ -152,8 +197,7 @@ impl Drop for Child {
         if self.ends_within(ASKED_END) {
             return;
         }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.end();
     }
 }
 
@@ -271,7 +315,8 @@ mod tests {
         let start = Instant::now();
         let deadline = Deadline::after(Duration::from_millis(50));
         let (child, mut reader, writer) =
-            spawn(shell("sleep 60 & sleep 60"), deadline, &Words::new(|_| {})).expect("sh starts");
+            spawn(shell("sleep 60 & sleep 60"), Terminal::No, deadline, &Words::new(|_| {}))
+                .expect("sh starts");
         let error = reader.read(&mut [0; 10]).expect_err("nothing comes");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(writer);
@@ -284,7 +329,8 @@ mod tests {
         let words = Words::new(|_| {});
         let deadline = Deadline::after(Duration::from_secs(20));
         let (child, mut reader, mut writer) =
-            spawn(shell("echo aside >&2; cat"), deadline, &words).expect("sh starts");
+            spawn(shell("echo aside >&2; cat"), Terminal::May, deadline, &words)
+                .expect("sh starts");
         writer.write_all(b"hello").and_then(|()| writer.flush()).expect("it listens");
         drop(writer);
         let mut out = String::new();

@@ -73,7 +73,7 @@ impl<'a> Direct<'a> {
                     program,
                     path.as_ref(),
                     version,
-                    self.manner.may_ask,
+                    self.manner.terminal,
                     deadline,
                 )?
             }
@@ -81,7 +81,8 @@ impl<'a> Direct<'a> {
         };
         // What names our repository would mislead a server for another one, and programs that ssh starts.
         clean_repository_environment(&mut command);
-        let (child, reader, writer) = child::spawn(command, deadline, &words)?;
+        let (child, reader, writer) =
+            child::spawn(command, self.manner.terminal, deadline, &words)?;
         Ok(Conversation::new(Box::new(reader), Box::new(writer), Some(child), deadline, words))
     }
 }

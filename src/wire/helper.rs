@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use super::{
     Advertised, Edit, Link, LinkError, Manner, Reported, Tip, advertisement,
-    child::{self, Child, PipeReader, PipeWriter},
+    child::{self, Child, PipeReader, PipeWriter, Terminal},
     conversation::Conversation,
     deadline::Deadline,
     send_pack,
@@ -85,7 +85,7 @@ impl<'a> Helper<'a> {
         };
         command.arg(url.as_os_str());
         command.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_NO_LAZY_FETCH", "1");
-        if !self.manner.may_ask {
+        if self.manner.terminal == Terminal::No {
             command.env("GIT_TERMINAL_PROMPT", "0");
         }
         if let Some(git_dir) = &self.manner.git_dir {
@@ -107,7 +107,8 @@ impl<'a> Helper<'a> {
             }
         }
         let words = self.manner.words.fresh();
-        let (child, reader, writer) = child::spawn(command, deadline, &words)?;
+        let (child, reader, writer) =
+            child::spawn(command, self.manner.terminal, deadline, &words)?;
         let mut process = Process {
             writer,
             reader: BufReader::new(reader),

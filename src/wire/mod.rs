@@ -24,6 +24,8 @@ use gix::{ObjectId, bstr::BString};
 use crate::{claim::commit::Draft, remote::Destination, settings::Ssh};
 use words::Words;
 
+pub use child::Terminal;
+
 /// How to speak to remotes: the same for every link of one invocation.
 pub struct Manner<'a> {
     /// The time given to one connection, what is typed at a password prompt included.
@@ -33,7 +35,7 @@ pub struct Manner<'a> {
     /// Whether `core.gitProxy` or `GIT_PROXY_COMMAND` asks for a proxy on `git://`.
     pub proxied: bool,
     /// Whether there is a terminal at which somebody can be asked for a password.
-    pub may_ask: bool,
+    pub terminal: Terminal,
     /// Takes what the remote says in prose.
     pub words: Words,
     /// The git directory of the clone we stand in, whose configuration git's helpers read.

@@ -6,7 +6,7 @@ use gix::{Url, bstr::BStr, url::ArgumentSafety};
 
 use super::{
     LinkError,
-    child::{self, clean_repository_environment},
+    child::{self, Terminal, clean_repository_environment},
     deadline::Deadline,
 };
 use crate::settings::{Ssh, SshCommand};
@@ -25,14 +25,14 @@ enum Variant {
 /// The command that runs `service` for `path` on the host of `url`.
 ///
 /// `version` is the protocol version to ask for in the environment (`GIT_PROTOCOL`), where the server takes it.
-/// `may_ask` says whether the user can be asked for a password.
+/// `terminal` says whether the user can be asked for a password there.
 pub fn command(
     ssh: &Ssh,
     url: &Url,
     service: &str,
     path: &BStr,
     version: Option<&str>,
-    may_ask: bool,
+    terminal: Terminal,
     deadline: Deadline,
 ) -> Result<Command, LinkError> {
     let host = match url.host_as_argument() {
@@ -49,13 +49,13 @@ pub fn command(
         }
         ArgumentSafety::Absent => host.to_owned(),
     };
-    let variant = variant(ssh, host, deadline)?;
+    let variant = variant(ssh, host, terminal, deadline)?;
     let mut command = program(ssh.command.as_ref());
     if variant == Variant::Ssh {
         if let Some(version) = version {
             command.env("GIT_PROTOCOL", version).args(["-o", "SendEnv=GIT_PROTOCOL"]);
         }
-        if !may_ask && ssh.command.is_none() {
+        if terminal == Terminal::No && ssh.command.is_none() {
             command.args(["-o", "BatchMode=yes"]);
         }
     }
@@ -98,7 +98,12 @@ fn program(configured: Option<&SshCommand>) -> Command {
     }
 }
 
-fn variant(ssh: &Ssh, host: &str, deadline: Deadline) -> Result<Variant, LinkError> {
+fn variant(
+    ssh: &Ssh,
+    host: &str,
+    terminal: Terminal,
+    deadline: Deadline,
+) -> Result<Variant, LinkError> {
     match ssh.variant.as_deref() {
         Some("plink") => return Ok(Variant::Plink),
         Some("putty") => return Ok(Variant::Putty),
@@ -122,7 +127,7 @@ fn variant(ssh: &Ssh, host: &str, deadline: Deadline) -> Result<Variant, LinkErr
     let mut probe = program(ssh.command.as_ref());
     clean_repository_environment(&mut probe);
     probe.args(["-G", host]);
-    Ok(if child::succeeds(probe, deadline)? { Variant::Ssh } else { Variant::Simple })
+    Ok(if child::succeeds(probe, terminal, deadline)? { Variant::Ssh } else { Variant::Simple })
 }
 
 fn first_word(snippet: &str) -> String {
@@ -144,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    fn arguments(ssh: &Ssh, url: &str, may_ask: bool) -> Vec<String> {
+    fn arguments(ssh: &Ssh, url: &str, terminal: Terminal) -> Vec<String> {
         let url = gix::url::parse(url).expect("a URL");
         let command = command(
             ssh,
@@ -152,7 +157,7 @@ mod tests {
             "git-upload-pack",
             "/srv/it's.git".into(),
             Some("version=2"),
-            may_ask,
+            terminal,
             Deadline::after(Duration::from_secs(10)),
         )
         .expect("usable");
@@ -165,7 +170,7 @@ mod tests {
     #[test]
     fn the_default_asks_no_questions_without_a_terminal() {
         assert_eq!(
-            arguments(&Ssh::default(), "ssh://me@host:29418/srv/x", false),
+            arguments(&Ssh::default(), "ssh://me@host:29418/srv/x", Terminal::No),
             [
                 "ssh",
                 "-o",
@@ -178,18 +183,21 @@ mod tests {
                 r"git-upload-pack '/srv/it'\''s.git'"
             ]
         );
-        assert!(!arguments(&Ssh::default(), "host:x", true).contains(&"BatchMode=yes".to_owned()));
+        assert!(
+            !arguments(&Ssh::default(), "host:x", Terminal::May)
+                .contains(&"BatchMode=yes".to_owned())
+        );
     }
 
     #[test]
     fn a_users_command_is_left_as_it_is() {
         let ssh = Ssh { command: Some(SshCommand::Shell("ssh -i 'my key'".into())), variant: None };
-        let got = arguments(&ssh, "host:x", false);
+        let got = arguments(&ssh, "host:x", Terminal::No);
         assert_eq!(got[..4], ["sh", "-c", "ssh -i 'my key' \"$@\"", "ssh -i 'my key'"]);
         assert!(!got.contains(&"BatchMode=yes".to_owned()));
         let plink =
             Ssh { command: Some(SshCommand::Program("/opt/plink.exe".into())), variant: None };
-        assert_eq!(arguments(&plink, "ssh://host:7/x", false)[1..4], ["-P", "7", "host"]);
+        assert_eq!(arguments(&plink, "ssh://host:7/x", Terminal::No)[1..4], ["-P", "7", "host"]);
     }
 
     #[test]
@@ -197,7 +205,7 @@ mod tests {
         let of = |command: &str, variant: Option<&str>| {
             let command = Some(SshCommand::Shell(command.into()));
             let ssh = Ssh { command, variant: variant.map(str::to_owned) };
-            super::variant(&ssh, "host", Deadline::after(Duration::from_secs(10)))
+            super::variant(&ssh, "host", Terminal::No, Deadline::after(Duration::from_secs(10)))
         };
         assert_eq!(of("'/opt/my tools/Plink.EXE' -x", None), Ok(Variant::Plink));
         assert_eq!(of("tortoiseplink", Some("auto")), Ok(Variant::TortoisePlink));
@@ -206,7 +214,10 @@ mod tests {
         assert_eq!(of("plink", Some("ssh")), Ok(Variant::Ssh));
         assert_eq!(of("plink", Some("nonesuch")), Ok(Variant::Ssh));
         let slow = Ssh { command: Some(SshCommand::Shell("sleep 60; true".into())), variant: None };
-        assert!(super::variant(&slow, "host", Deadline::after(Duration::from_millis(20))).is_err());
+        assert!(
+            super::variant(&slow, "host", Terminal::No, Deadline::after(Duration::from_millis(20)))
+                .is_err()
+        );
     }
 
     #[test]
@@ -228,7 +239,7 @@ mod tests {
                     "git-upload-pack",
                     "/x".into(),
                     None,
-                    false,
+                    Terminal::No,
                     Deadline::after(Duration::from_secs(10))
                 )
                 .is_err()
