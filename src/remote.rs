@@ -127,7 +127,7 @@ impl RemoteError {
                 "add one with 'git remote add origin <url>', or claim in this repository itself with '--remote .'"
                     .to_owned(),
             ),
-            RemoteError::NoRemote { repository: false } => Some("name one with '--remote <url>'".to_owned()),
+            RemoteError::NoRemote { repository: false } => Some("run it inside of a clone; to look only, name the remote with '--remote <url>'".to_owned()),
             RemoteError::Ambiguous(remotes) => {
                 let first = remotes.first().map_or("<name>", String::as_str);
                 Some(format!("choose one with 'git config {REMOTE} {first}'"))
@@ -640,7 +640,13 @@ fn unusable(text: &BStr, reason: &'static str) -> RemoteError {
 }
 
 fn shown(url: &BStr) -> String {
-    printable(&without_credentials(url))
+    let url = without_credentials(url);
+    // A query is no part of a repository's name; where there is one it may be a token.
+    let web = url.starts_with(b"http://") || url.starts_with(b"https://");
+    match url.find_byte(b'?').filter(|_| web) {
+        Some(query) => format!("{}?...", printable(&url[..query])),
+        None => printable(&url),
+    }
 }
 
 /// Takes the password out, and the user too unless it is ssh's, where it is part of the address.
@@ -668,6 +674,24 @@ fn without_credentials(url: &BStr) -> BString {
     }
 }
 
+/// `text` with the credentials taken out of every URL in it: git's own messages quote URLs in full.
+pub fn redacted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let scheme = rest[..at]
+            .rfind(|c: char| !c.is_ascii_alphanumeric() && !"+.-".contains(c))
+            .map_or(0, |end| end + rest[end..].chars().next().map_or(0, char::len_utf8));
+        let end = rest[at..]
+            .find(|c: char| c.is_whitespace() || "'\"<>".contains(c))
+            .map_or(rest.len(), |end| at + end);
+        out.push_str(&rest[..scheme]);
+        out.push_str(&without_credentials(rest[scheme..end].into()).to_str_lossy());
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
 /// Text from a configuration, safe to show.
 fn printable(text: &[u8]) -> String {
     escape::line(&text.to_str_lossy()).into_owned()
@@ -681,6 +705,26 @@ fn quoted(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quoted_urls_lose_their_credentials() {
+        for (said, shown) in [
+            (
+                "fatal: unable to access 'https://u:s3cret@h/r.git/': no",
+                "fatal: unable to access 'https://h/r.git/': no",
+            ),
+            (
+                "https::https://u:p@h/x and http://tok@h:8/y.",
+                "https::https://h/x and http://h:8/y.",
+            ),
+            ("ssh://git@h/x stays", "ssh://git@h/x stays"),
+            ("no URL: a@b, c", "no URL: a@b, c"),
+            ("é://u:p@h", "é://h"),
+            ("", ""),
+        ] {
+            assert_eq!(redacted(said), shown);
+        }
+    }
     use crate::{checkout::sandbox::Sandbox, settings::Asked};
 
     /// A repository in `work` with this configuration added to its own.

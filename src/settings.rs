@@ -123,7 +123,7 @@ pub enum SettingsError {
     },
     /// A namespace that claims cannot have.
     #[error("{PREFIX}: {0}")]
-    Prefix(#[from] PrefixError),
+    Prefix(PrefixError),
     /// Given, but as nothing.
     #[error("{0} is empty")]
     Empty(&'static str),
@@ -139,7 +139,7 @@ impl Settings {
         let config = checkout.config();
 
         let prefix = match config.string(PREFIX) {
-            Some(value) => Prefix::parse(text(PREFIX, value)?)?,
+            Some(value) => Prefix::parse(text(PREFIX, value)?).map_err(SettingsError::Prefix)?,
             None => Prefix::default(),
         };
         let timeout = match (timeout, config.string(TIMEOUT)) {

@@ -37,10 +37,14 @@ pub enum Verdict {
     Yours(ObjectId),
     /// It is not ours, or not any more: somebody else's, with this id.
     Lost(ObjectId),
+    /// It is not the commit that was named; it holds this one.
+    Moved(ObjectId),
     /// There is no such claim.
     Free,
-    /// What was asked for was found out.
+    /// The claims were listed.
     Listed,
+    /// The claim was shown, with this id: it is held.
+    Shown(ObjectId),
     /// The remote does not let us, in its own words.
     Refused(String),
     /// Could not tell, and why.
@@ -55,8 +59,9 @@ impl Verdict {
             | Self::Released
             | Self::Renewed(_)
             | Self::Yours(_)
-            | Self::Listed => Exit::Yes,
-            Self::Lost(_) | Self::Free => Exit::No,
+            | Self::Listed
+            | Self::Shown(_) => Exit::Yes,
+            Self::Lost(_) | Self::Moved(_) | Self::Free => Exit::No,
             Self::Held(_) => Exit::Held,
             Self::Unknown(_) => Exit::Unknown,
             Self::Refused(_) => Exit::Refused,
@@ -70,7 +75,9 @@ impl Verdict {
             | Self::Held(id)
             | Self::Renewed(id)
             | Self::Yours(id)
-            | Self::Lost(id) => Some(*id),
+            | Self::Lost(id)
+            | Self::Moved(id)
+            | Self::Shown(id) => Some(*id),
             Self::Released | Self::Free | Self::Listed | Self::Refused(_) | Self::Unknown(_) => {
                 None
             }
@@ -81,11 +88,12 @@ impl Verdict {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Claimed(_) => "claimed",
-            Self::Held(_) => "held",
+            Self::Held(_) | Self::Shown(_) => "held",
             Self::Released => "released",
             Self::Renewed(_) => "renewed",
             Self::Yours(_) => "yours",
             Self::Lost(_) => "lost",
+            Self::Moved(_) => "moved",
             Self::Free => "free",
             Self::Listed => "listed",
             Self::Refused(_) => "refused",
@@ -309,8 +317,8 @@ fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool)
 /// its living holder above all, stays.
 fn weigh_clear(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
     match (doubt, now) {
-        (_, Now::At(id, _)) if Some(id) != expected => Step::Settled(Verdict::Lost(id)),
-        (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Step::Settled(Verdict::Lost(id)),
+        (_, Now::At(id, _)) if Some(id) != expected => Step::Settled(Verdict::Moved(id)),
+        (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Step::Settled(Verdict::Moved(id)),
         (doubt, now) => weigh_release(expected, doubt, now, left),
     }
 }
@@ -468,11 +476,11 @@ lost   released again/unknown follow/unknown released unknown unknown
         assert_eq!(
             table(Act::Clear),
             "\
-absent free|released again/refused|released lost lost lost unknown|released
-other  again/unknown again/unknown lost lost lost lost
-policy released refused lost lost lost unknown
-race   released again/refused lost lost lost unknown
-lost   released again/unknown lost lost lost unknown
+absent free|released again/refused|released moved moved moved unknown|released
+other  again/unknown again/unknown moved moved moved moved
+policy released refused moved moved moved unknown
+race   released again/refused moved moved moved unknown
+lost   released again/unknown moved moved moved unknown
 "
         );
     }

@@ -393,8 +393,12 @@ fn the_remembered_tip_was_pruned_on_the_server(kind: Kind) {
     assert_eq!(present, format!("{old} missing"));
 
     let seen = remote.witnessed().len();
-    for args in [&["release", "42"][..], &["release", "42", "--expect", &old], &["renew", "42"]] {
-        let _ = alice.claim(args).is(3, "lost issue-42 to Bob Example");
+    for (args, verdict) in [
+        (&["release", "42"][..], "lost issue-42 to Bob Example"),
+        (&["release", "42", "--expect", &old], "moved issue-42 by Bob Example"),
+        (&["renew", "42"], "lost issue-42 to Bob Example"),
+    ] {
+        let _ = alice.claim(args).is(3, verdict);
         assert_eq!(remote.tip("issue-42"), Some(new.clone()));
     }
     assert_eq!(remote.witnessed().len(), seen, "the server was asked: {:?}", remote.witnessed());

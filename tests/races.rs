@@ -149,7 +149,8 @@ fn a_sign_of_life_in_the_last_moment_saves_a_claim(kind: Kind) {
     let renewed = alice.claim(&["renew", "42"]).is(0, "renewed issue-42 ").id();
     remote.git(&["update-ref", "refs/claims/issue-42", &old, &renewed]);
     remote.hook("update", &format!("git update-ref refs/claims/issue-42 {renewed}"));
-    let _ = bob.claim(&["release", "42", "--expect", &old]).is(3, "lost issue-42 to Alice Example");
+    let _ =
+        bob.claim(&["release", "42", "--expect", &old]).is(3, "moved issue-42 by Alice Example");
     assert_eq!(remote.tip("issue-42"), Some(renewed));
     let _ = alice.claim(&["verify", "42"]).is(0, "yours issue-42 ");
 }

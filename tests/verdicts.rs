@@ -123,10 +123,11 @@ fn somebody_elses_claim_is_cleared_by_its_exact_id_only() {
     let old = alice.claim(&["take", "42"]).is(0, "claimed").id();
     let new = alice.claim(&["renew", "42"]).is(0, "renewed").id();
     // An id from before a sign of life matches no more.
-    let _ = bob.claim(&["release", "42", "--expect", &old]).is(3, "lost issue-42 to Alice Example");
+    let _ =
+        bob.claim(&["release", "42", "--expect", &old]).is(3, "moved issue-42 by Alice Example");
     let _ = bob
         .claim(&["release", "42", "--expect", &old[..12]])
-        .is(3, "lost issue-42 to Alice Example");
+        .is(3, "moved issue-42 by Alice Example");
     let too_short = bob.claim(&["release", "42", "--expect", &new[..6]]);
     assert_eq!(too_short.code, Some(2), "{too_short}");
     assert_eq!(remote.tip("issue-42"), Some(new.clone()));

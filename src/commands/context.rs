@@ -69,7 +69,10 @@ impl<'a> Context<'a> {
         // A prefix is only that: `issue-4` also brings `issue-42`.
         let seen = refs.into_iter().find(|found| found.name == *claim.full()).map(|found| {
             let tip = self.known(found.id, records).unwrap_or_else(|| self.read_one(found.id));
-            Seen::of(found.id, tip)
+            Seen {
+                symref: found.symref.map(|target| target.to_string()),
+                ..Seen::of(found.id, tip)
+            }
         });
         if let Some(held) = &self.held
             && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))
@@ -157,6 +160,20 @@ impl<'a> Context<'a> {
         records
             .strangers
             .then(|| "this clone is a copy of the one that took the claim, or was moved, and owns nothing".into())
+    }
+
+    /// What an answer means for the work that was to be done under the claim.
+    pub fn unsure(&self, verdict: &Verdict, records: &Records) -> Option<String> {
+        let meaning = match verdict {
+            Verdict::Unknown(_) | Verdict::Refused(_) => {
+                "do not go by the claim until an answer says that it is yours"
+            }
+            Verdict::Lost(_) | Verdict::Free if !records.own.is_empty() => {
+                "this clone had it: somebody cleared or took it, or another process here released it; stop before you push"
+            }
+            _ => return None,
+        };
+        Some(meaning.into())
     }
 
     /// A command to suggest, which means the same remote as this one. Credentials typed in a URL are left out.

@@ -19,9 +19,11 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let refs = context.link.list(&[prefix.as_str().as_bytes()]).map_err(NotListed)?;
     let mut claims: Vec<(ClaimRef, ObjectId)> = refs
         .into_iter()
-        .filter_map(|Advertised { name, id }| Some((ClaimRef::listed(&prefix, name.as_ref())?, id)))
+        .filter_map(|Advertised { name, id, .. }| {
+            Some((ClaimRef::listed(&prefix, name.as_ref())?, id))
+        })
         .collect();
-    claims.sort();
+    claims.sort_by_cached_key(|(claim, _)| order(claim));
     let records = context.records(None);
     let mut tips: HashMap<ObjectId, Tip> =
         claims.iter().filter_map(|(_, id)| Some((*id, context.known(*id, &records)?))).collect();
@@ -33,11 +35,22 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let rows = claims.into_iter().map(|(claim, id)| {
         let seen = match tips.get(&id) {
             Some(tip) => Seen::of(id, tip.clone()),
-            None => Seen { id, record: Shown::Unasked, commit: None },
+            None => Seen { id, record: Shown::Unasked, commit: None, symref: None },
         };
         context.report(&claim, Verdict::Listed, Some(&seen), &records)
     });
     Ok(rows.collect())
+}
+
+/// Issues by number, then other keys by name.
+fn order(claim: &ClaimRef) -> (bool, usize, String) {
+    let name = claim.short().into_owned();
+    let digits =
+        name.strip_prefix("issue-").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+    match digits.map(str::len) {
+        Some(length) => (false, length, name),
+        None => (true, 0, name),
+    }
 }
 
 /// The list could not be had.

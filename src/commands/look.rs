@@ -19,20 +19,32 @@ pub struct Seen {
     pub record: Shown,
     /// The raw commit there.
     pub commit: Option<Vec<u8>>,
+    /// The ref that this one stands for: it is no claim, and deleting it would delete that one.
+    pub symref: Option<String>,
 }
 
 impl Seen {
     /// What `tip` says about a ref that holds `id`.
     pub fn of(id: ObjectId, tip: Tip) -> Self {
         match tip {
-            Tip::Commit(commit) => {
-                Self { id, record: Shown::Read(Reading::of_commit(&commit)), commit: Some(commit) }
-            }
+            Tip::Commit(commit) => Self {
+                id,
+                record: Shown::Read(Reading::of_commit(&commit)),
+                commit: Some(commit),
+                symref: None,
+            },
             Tip::Other(kind) => {
                 let why = format!("it points at a {kind}, not at a commit");
-                Self { id, record: Shown::Read(Reading::Unreadable(why)), commit: None }
+                Self {
+                    id,
+                    record: Shown::Read(Reading::Unreadable(why)),
+                    commit: None,
+                    symref: None,
+                }
             }
-            Tip::NotRead(why) => Self { id, record: Shown::NotRead(why), commit: None },
+            Tip::NotRead(why) => {
+                Self { id, record: Shown::NotRead(why), commit: None, symref: None }
+            }
         }
     }
 

@@ -15,7 +15,10 @@ mod swap;
 mod take;
 mod verify;
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use chrono::Utc;
 
@@ -45,11 +48,28 @@ pub fn run(cli: &Cli) -> ExitCode {
     ExitCode::from(exit.code())
 }
 
+/// Tells what is wrong with the command line, or the help that was asked for there.
+pub fn misused(error: &clap::Error) -> ExitCode {
+    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Yes };
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let reason = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        // Whoever cannot read this reads the exit status.
+        let _ = writeln!(io::stdout(), "{}", json::error(None, "error", exit, None, reason));
+    }
+    match error.print() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            ExitCode::from(Exit::Failure.code())
+        }
+        _ => ExitCode::from(exit.code()),
+    }
+}
+
 /// The verbs that ask a remote.
 fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
     let stage = match Stage::set(global, ask, ui) {
         Ok(stage) => stage,
-        Err(error) => return failed(ask, ui, &error),
+        Err(error) => return failed(ask, ui, None, &error),
     };
     let manner = stage.manner();
     let asked =
@@ -67,7 +87,7 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
             let report = Report { command, remote: stage.remote(), claims, detail };
             report.tell(stage.ui(), Utc::now())
         }
-        Err(error) => failed(ask, stage.ui(), &error),
+        Err(error) => failed(ask, stage.ui(), Some(stage.remote()), &error),
     }
 }
 
@@ -96,7 +116,12 @@ fn printed(written: io::Result<()>, ui: &Ui) -> Exit {
 }
 
 /// Tells an error that kept a verdict about any claim from being sought. The one place that sorts errors.
-fn failed(ask: &Ask, ui: &Ui, error: &anyhow::Error) -> Exit {
+fn failed(
+    ask: &Ask,
+    ui: &Ui,
+    remote: Option<(Option<String>, String)>,
+    error: &anyhow::Error,
+) -> Exit {
     let (word, exit, reason) = sort(error);
     match exit {
         Exit::Unknown => ui.error(&format!("could not tell: {}", human::because(&reason, ui))),
@@ -106,11 +131,14 @@ fn failed(ask: &Ask, ui: &Ui, error: &anyhow::Error) -> Exit {
     if let Some(hint) = error.downcast_ref::<RemoteError>().and_then(RemoteError::hint) {
         ui.hint(&hint);
     }
+    if error.is::<NoClone>() {
+        ui.hint("run it inside of a clone; 'list' and 'show' need none when '--remote <url>' names the remote");
+    }
     if let Some(CheckoutError::Dubious { fix, .. }) = error.downcast_ref() {
         ui.hint(fix);
     }
     if ui.json() {
-        ui.result(&json::error(of(ask).0, word, exit, &reason));
+        ui.result(&json::error(Some(of(ask).0), word, exit, remote.as_ref(), &reason));
     } else if error.is::<NotListed>() {
         ui.result(&format!("{word} claims"));
     }

@@ -53,7 +53,7 @@ fn all(context: &mut Context<'_>) -> Vec<ClaimReport> {
 fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
     let records = context.records(Some(claim));
     // With the tip on record, the write itself finds out whether it is still there; else ask first.
-    let (expected, base) = match records.own.iter().find_map(HeldRecord::tip) {
+    let (expected, base) = match records.own.first().and_then(HeldRecord::tip) {
         Some(tip) => (tip, None),
         None => match context.look(claim, &records) {
             Ok(Some(seen)) if seen.whose(&records) == Whose::Ours => (seen.id, seen.commit),
@@ -61,7 +61,8 @@ fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
             Err(error) => return context.report_failure(claim, error),
         },
     };
-    let swap = Swap { act: Act::Release, expected: Some(expected), base, draft: None };
+    let swap =
+        Swap { act: Act::Release, expected: Some(expected), base, known: Vec::new(), draft: None };
     let outcome = swap::drive(&mut context.place(claim, &records), swap);
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict.clone(), seen, &records);
@@ -98,14 +99,25 @@ fn named(claim: &ClaimRef, expect: &Abbreviated, context: &mut Context<'_>) -> C
         Ok(None) => return context.report(claim, Verdict::Free, None, &records),
         Err(error) => return context.report_failure(claim, error),
     };
+    if let Some(target) = &seen.symref {
+        let why = format!(
+            "it is a symbolic ref, and deleting it would delete {target}; its server's owner can remove it"
+        );
+        return context.report(claim, Verdict::Refused(why), Some(&seen), &records);
+    }
     if !expect.is(seen.id) {
         return moved(claim, expect, &seen, &records, context);
     }
-    let swap =
-        Swap { act: Act::Clear, expected: Some(seen.id), base: seen.commit.clone(), draft: None };
+    let swap = Swap {
+        act: Act::Clear,
+        expected: Some(seen.id),
+        base: None,
+        known: Vec::new(),
+        draft: None,
+    };
     let outcome = swap::drive(&mut context.place(claim, &records), swap);
     match (&outcome.verdict, outcome.looked.seen()) {
-        (Verdict::Lost(_), Some(now)) => moved(claim, expect, now, &records, context),
+        (Verdict::Moved(_), Some(now)) => moved(claim, expect, now, &records, context),
         (Verdict::Released, _) => {
             context.forget(claim, disproved(&records, None));
             let mut report = context.report(claim, Verdict::Released, Some(&seen), &records);
@@ -123,8 +135,13 @@ fn moved(
     records: &Records,
     context: &Context<'_>,
 ) -> ClaimReport {
-    let mut report = context.report(claim, Verdict::Lost(seen.id), Some(seen), records);
-    report.hints.push(format!("it is not {} (any more), so nothing was released", expect.0));
+    let mut report = context.report(claim, Verdict::Moved(seen.id), Some(seen), records);
+    let id = seen.id.to_hex_with_len(12);
+    report.hints.push(format!("its id is {id}, not {}, so nothing was released", expect.0));
+    if report.mine {
+        let command = context.command(&format!("release {}", claim.short()));
+        report.hints.push(format!("this clone holds it and needs no id: {command}"));
+    }
     report
 }
 

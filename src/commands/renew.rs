@@ -24,9 +24,14 @@ use crate::{
 pub fn run(args: &cli::Renew, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
     let records = context.records(Some(&claim));
-    let report = match find(&claim, &records, context) {
-        Ok(ours) => renew(&claim, &records, ours, context),
-        Err(report) => *report,
+    let by_record = on_record(&records).map(|ours| renew(&claim, &records, ours, context));
+    let report = match by_record {
+        // Where the newest record is not of the take that stands there, ask which of ours is.
+        Some(report) if !(matches!(report.verdict, Verdict::Lost(_)) && report.mine) => report,
+        _ => match on_remote(&claim, &records, context) {
+            Ok(ours) => renew(&claim, &records, ours, context),
+            Err(report) => *report,
+        },
     };
     Ok(vec![report])
 }
@@ -38,24 +43,28 @@ struct Ours {
     commit: Vec<u8>,
 }
 
-/// The claim as it is on record here, else as the remote shows it; or the report that it is not ours.
-fn find(
+/// The claim as the newest record has it: an older one may be of a claim that is gone.
+fn on_record(records: &Records) -> Option<Ours> {
+    let record = records.own.first()?;
+    Some(Ours {
+        proof: record.clone(),
+        tip: record.tip()?,
+        commit: record.commit.clone()?.into_bytes(),
+    })
+}
+
+/// The claim as the remote has it; or the report that it is not ours.
+fn on_remote(
     claim: &ClaimRef,
     records: &Records,
     context: &mut Context<'_>,
 ) -> Result<Ours, Box<ClaimReport>> {
-    let on_record = records.own.iter().find_map(|record| {
-        Some(Ours {
-            proof: record.clone(),
-            tip: record.tip()?,
-            commit: record.commit.clone()?.into_bytes(),
-        })
-    });
-    if let Some(ours) = on_record {
-        return Ok(ours);
-    }
-    let seen =
-        context.look(claim, records).map_err(|error| context.report_failure(claim, error))?;
+    let seen = match context.look(claim, records) {
+        Ok(seen) => seen,
+        Err(error) => {
+            return Err(Box::new(unsure(context.report_failure(claim, error), records, context)));
+        }
+    };
     let ours = seen.as_ref().and_then(|seen| {
         Some(Ours {
             proof: seen.proof(records)?.clone(),
@@ -67,8 +76,13 @@ fn find(
         let mut report =
             context.report(claim, look::verdict(seen.as_ref(), records), seen.as_ref(), records);
         report.hints.extend(context.copied(records));
-        Box::new(report)
+        Box::new(unsure(report, records, context))
     })
+}
+
+fn unsure(mut report: ClaimReport, records: &Records, context: &Context<'_>) -> ClaimReport {
+    report.hints.extend(context.unsure(&report.verdict, records));
+    report
 }
 
 fn renew(
@@ -94,9 +108,12 @@ fn renew(
         act: Act::Renew,
         expected: Some(ours.tip),
         base: Some(ours.commit),
+        known: Vec::new(),
         draft: Some(&draft),
     };
-    let outcome = swap::drive(&mut context.place(claim, records), swap);
+    // Another take of this clone has a text of its own, which this one's must not replace.
+    let this_take = Records { own: vec![ours.proof.clone()], ..records.clone() };
+    let outcome = swap::drive(&mut context.place(claim, &this_take), swap);
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict, seen, records);
     match report.verdict {
@@ -124,7 +141,7 @@ fn renew(
                 "the renewal may or may not have landed; whether the claim is yours: {command}"
             ));
         }
-        _ => {}
+        _ => report = unsure(report, records, context),
     }
     report
 }

@@ -10,7 +10,7 @@ pub fn run(args: &cli::Show, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let report = match context.look(&claim, &records) {
         Err(error) => context.report_failure(&claim, error),
         Ok(None) => context.report(&claim, Verdict::Free, None, &records),
-        Ok(Some(seen)) => context.report(&claim, Verdict::Listed, Some(&seen), &records),
+        Ok(Some(seen)) => context.report(&claim, Verdict::Shown(seen.id), Some(&seen), &records),
     };
     Ok(vec![report])
 }

@@ -38,6 +38,8 @@ pub struct Swap<'a> {
     pub expected: Option<ObjectId>,
     /// The raw commit there.
     pub base: Option<Vec<u8>>,
+    /// Commits that are known to be ours before anything is sent.
+    pub known: Vec<ObjectId>,
     /// Makes the commit to put there, given what it is to replace; a deletion makes none.
     pub draft: Option<&'a dyn Fn(Option<ObjectId>) -> Draft>,
 }
@@ -85,7 +87,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
         commit: None,
     };
     let refname = place.refname();
-    let mut sent = Vec::new();
+    let mut sent = std::mem::take(&mut swap.known);
     for tried in 1..=wait::TRIES {
         if tried > 1 {
             // Without a random number the pause is merely not spread.
@@ -222,7 +224,9 @@ mod tests {
         fn look(&mut self) -> Result<Option<Seen>, LinkError> {
             match self.looks.pop_front().expect("not more looks than scripted") {
                 Look::Absent => Ok(None),
-                Look::At(id) => Ok(Some(Seen { id, record: Shown::Unasked, commit: None })),
+                Look::At(id) => {
+                    Ok(Some(Seen { id, record: Shown::Unasked, commit: None, symref: None }))
+                }
                 Look::Down => Err(LinkError::Unreachable("down".into())),
             }
         }
@@ -262,7 +266,8 @@ mod tests {
         let expected = (act != Act::Take).then(|| id('a'));
         let make: &dyn Fn(Option<ObjectId>) -> Draft = &draft;
         let draft = matches!(act, Act::Take | Act::Renew).then_some(make);
-        let outcome = drive(&mut script, Swap { act, expected, base: None, draft });
+        let outcome =
+            drive(&mut script, Swap { act, expected, base: None, known: Vec::new(), draft });
         assert!(
             script.reports.is_empty() && script.looks.is_empty(),
             "the script was played to its end"
@@ -335,7 +340,7 @@ mod tests {
             vec![Report::Refused("failed to update ref")],
             vec![Look::At(id('b'))],
         );
-        assert_eq!((outcome.verdict, updates.len()), (Verdict::Lost(id('b')), 1));
+        assert_eq!((outcome.verdict, updates.len()), (Verdict::Moved(id('b')), 1));
     }
 
     #[test]

@@ -42,7 +42,13 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         at: record.claimed_at,
         parent,
     };
-    let swap = Swap { act: Act::Take, expected: None, base: None, draft: Some(&draft) };
+    // To resume is to say yes to a tip on record, even where only the writing side shows it.
+    let known = if args.resume {
+        records.own.iter().filter_map(HeldRecord::tip).collect()
+    } else {
+        Vec::new()
+    };
+    let swap = Swap { act: Act::Take, expected: None, base: None, known, draft: Some(&draft) };
     let outcome = swap::drive(&mut context.place(&claim, &records), swap);
     Ok(vec![settle(context, &claim, &records, record, pending, outcome)])
 }
@@ -121,6 +127,10 @@ fn settle(
 ) -> ClaimReport {
     let mut report = context.report(claim, outcome.verdict, outcome.looked.seen(), records);
     if let Verdict::Claimed(id) = report.verdict {
+        if records.own.iter().any(|record| record.tip() == Some(id)) {
+            context.forget(claim, [&pending]);
+            return ClaimReport { mine: true, ..report };
+        }
         let commit = outcome.commit.and_then(|commit| String::from_utf8(commit).ok());
         context.write(claim, &HeldRecord { tip: Some(id.to_string()), commit, ..pending });
         return ClaimReport {
@@ -152,7 +162,19 @@ fn hints(
         Verdict::Unknown(_) if pending => {
             vec![format!("the claim may or may not have landed; this finds out: {}", resume())]
         }
-        Verdict::Unknown(_) => vec!["nothing was sent: the claim is not yours".into()],
+        Verdict::Unknown(_) if !records.own.is_empty() => {
+            vec![format!(
+                "nothing was claimed; this clone has a record of an earlier take: {}",
+                resume()
+            )]
+        }
+        Verdict::Unknown(_) => vec!["nothing was claimed".into()],
+        Verdict::Refused(_) => {
+            vec![
+                "nothing was claimed; what a remote must allow: git claim man, under REMOTES"
+                    .into(),
+            ]
+        }
         Verdict::Held(_) if seen.is_some_and(|seen| seen.proof(records).is_some()) => {
             vec![format!("this clone holds it already; to go on with it: {}", resume())]
         }

@@ -9,7 +9,11 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
     let records = context.records(Some(&claim));
     let seen = match context.look(&claim, &records) {
         Ok(seen) => seen,
-        Err(error) => return Ok(vec![context.report_failure(&claim, error)]),
+        Err(error) => {
+            let mut report = context.report_failure(&claim, error);
+            report.hints.extend(context.unsure(&report.verdict, &records));
+            return Ok(vec![report]);
+        }
     };
     if let Some(seen) = &seen
         && let Some(proof) = seen.proof(&records)
@@ -21,5 +25,6 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
     if !report.mine {
         report.hints.extend(context.copied(&records));
     }
+    report.hints.extend(context.unsure(&report.verdict, &records));
     Ok(vec![report])
 }

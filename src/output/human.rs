@@ -23,7 +23,7 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
     }
     for claim in &report.claims {
         match &claim.verdict {
-            Verdict::Listed => {
+            Verdict::Shown(_) => {
                 for (label, text) in facts(claim, now) {
                     ui.result(&format!("{label:<8} {text}"));
                 }
@@ -40,6 +40,7 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
                 ));
                 tell_facts(claim, ui, now);
             }
+            Verdict::Moved(_) => tell_facts(claim, ui, now),
             Verdict::Refused(reason) => {
                 ui.error(&format!("the remote refuses: {}", because(reason, ui)));
             }
@@ -50,6 +51,7 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
             | Verdict::Released
             | Verdict::Renewed(_)
             | Verdict::Yours(_)
+            | Verdict::Listed
             | Verdict::Free => {}
         }
         for hint in &claim.hints {
@@ -80,11 +82,13 @@ fn verdict(claim: &ClaimReport, ui: &Ui) -> String {
             Some(id) => format!("{word} {name} {id}"),
             None => format!("{word} {name}"),
         },
-        Verdict::Held(_) => format!("{word} {name} by {}", holder(claim)),
+        Verdict::Held(_) | Verdict::Shown(_) | Verdict::Moved(_) => {
+            format!("{word} {name} by {}", holder(claim))
+        }
         Verdict::Lost(_) => format!("{word} {name} to {}", holder(claim)),
-        // A record was asked for and shown: the answer is yes, and what it says is that the claim is held.
-        Verdict::Listed => format!("held {name} by {}", holder(claim)),
-        Verdict::Free | Verdict::Refused(_) | Verdict::Unknown(_) => format!("{word} {name}"),
+        Verdict::Free | Verdict::Listed | Verdict::Refused(_) | Verdict::Unknown(_) => {
+            format!("{word} {name}")
+        }
     }
 }
 

@@ -22,23 +22,33 @@ pub fn object(report: &Report) -> String {
         "command": report.command,
         "verdict": report.word(),
         "exit": report.exit().code(),
-        "remote": json!({ "name": report.remote.0, "url": report.remote.1 }),
+        "remote": shown(&report.remote),
         "claims": report.claims.iter().map(claim).collect::<Vec<_>>(),
         "reason": reason,
     }))
 }
 
 /// An error that kept a verdict about any claim from being sought, in the same form. `word` stands for the verdict.
-pub fn error(command: &str, word: &str, exit: Exit, reason: &str) -> String {
+pub fn error(
+    command: Option<&str>,
+    word: &str,
+    exit: Exit,
+    remote: Option<&(Option<String>, String)>,
+    reason: &str,
+) -> String {
     safe(&json!({
         "version": VERSION,
         "command": command,
         "verdict": word,
         "exit": exit.code(),
-        "remote": null,
+        "remote": remote.map(shown),
         "claims": [],
         "reason": reason,
     }))
+}
+
+fn shown((name, url): &(Option<String>, String)) -> Value {
+    json!({ "name": name, "url": url })
 }
 
 /// Valid JSON that a terminal can be shown: what acts on one and is not escaped by JSON's own rules (C1 controls, marks
@@ -133,7 +143,7 @@ mod tests {
     #[test]
     fn what_acts_on_a_terminal_is_written_out_and_reads_back_the_same() {
         let hostile = "a\u{202e}b\u{9b}31m\u{e0041}\x1b[2J\n\u{feff}é🦀";
-        let text = error("take", "error", Exit::Usage, hostile);
+        let text = error(Some("take"), "error", Exit::Usage, None, hostile);
         assert!(!text.chars().any(escape::acts), "{text}");
         let read: Value = serde_json::from_str(&text).expect("valid");
         assert_eq!(read["reason"], hostile);

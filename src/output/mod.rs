@@ -104,6 +104,6 @@ impl Report {
         } else {
             human::tell(self, ui, now);
         }
-        self.exit()
+        if ui.unwritten() { Exit::Failure } else { self.exit() }
     }
 }

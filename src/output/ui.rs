@@ -6,6 +6,7 @@ use std::{
     io::{self, IsTerminal, Write},
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread,
@@ -28,6 +29,7 @@ pub struct Ui {
     bar: ProgressBar,
     /// What the remote said and was shown, so that an error need not say it again.
     heard: Arc<Mutex<Vec<String>>>,
+    unwritten: Arc<AtomicBool>,
 }
 
 /// The kinds of verdict, by colour.
@@ -50,6 +52,7 @@ impl Ui {
             color: false,
             bar: ProgressBar::hidden(),
             heard: Arc::default(),
+            unwritten: Arc::default(),
         }
     }
 
@@ -75,9 +78,26 @@ impl Ui {
 
     /// A line of the result, on standard output.
     pub fn result(&self, text: &str) {
-        if !self.quiet || self.json {
-            self.bar.suspend(|| out(&mut io::stdout().lock(), text));
+        if self.quiet && !self.json {
+            return;
         }
+        let written = self.bar.suspend(|| {
+            let mut stdout = io::stdout().lock();
+            writeln!(stdout, "{text}").and_then(|()| stdout.flush())
+        });
+        match written {
+            // A reader that has gone away (`git claim list | head -1`) has read all that it wanted.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.error(&format!("the answer could not be written ({error}); it was: {text}"));
+                self.unwritten.store(true, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a part of the result could not be written: then the exit status must not say that all is well.
+    pub fn unwritten(&self) -> bool {
+        self.unwritten.load(Ordering::Relaxed)
     }
 
     /// A line of explanation, on standard error.
@@ -116,8 +136,12 @@ impl Ui {
             Some(said) => ("remote", said),
             None => (teller, text),
         };
-        self.err(&format!("{who}: {}", escape::line(said.trim())));
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+        // A command that is tried again is answered in the same words.
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if !heard.iter().any(|heard| heard == text) {
+            heard.push(text.to_owned());
+            self.err(&format!("{who}: {}", escape::line(said.trim())));
+        }
     }
 
     /// Those lines of `reason` that were not shown as the remote's words already.
@@ -162,7 +186,8 @@ impl Ui {
     }
 
     fn err(&self, text: &str) {
-        self.bar.suspend(|| out(&mut io::stderr().lock(), text));
+        // There is nowhere left to say that standard error cannot be written.
+        let _ = self.bar.suspend(|| writeln!(io::stderr().lock(), "{text}"));
     }
 }
 
@@ -173,11 +198,6 @@ fn show_late(bar: &ProgressBar, doing: String, stop: &Receiver<()>) {
         bar.set_draw_target(ProgressDrawTarget::stderr());
         bar.enable_steady_tick(Duration::from_millis(100));
     }
-}
-
-/// A reader that has gone away (`git claim list | head -1`) is no failure of ours: the exit status still tells.
-fn out(stream: &mut impl Write, text: &str) {
-    let _ = writeln!(stream, "{text}");
 }
 
 /// Takes the spinner away when dropped.

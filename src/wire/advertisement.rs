@@ -5,7 +5,7 @@
 
 use gix::{
     ObjectId,
-    bstr::{BStr, ByteSlice},
+    bstr::{BStr, BString, ByteSlice},
     hash::Kind,
 };
 
@@ -114,7 +114,7 @@ pub fn read(
         let (id, name) = ref_line(line, greeting.kind)?;
         // `capabilities^{}` stands for an empty repository, `^{}` ends a peeled value, `.have` is no ref.
         if !name.ends_with(b"^{}") && name != ".have" && wanted(name) {
-            greeting.refs.push(Advertised { name: name.to_owned(), id });
+            keep(&mut greeting.refs, Advertised { name: name.to_owned(), id, symref: None })?;
         }
     }
 }
@@ -140,6 +140,8 @@ pub fn ls_refs(
     prefixes: &[&[u8]],
 ) -> Result<Vec<Advertised>, LinkError> {
     command(conversation, greeting, "ls-refs")?;
+    // Who deletes a symbolic ref deletes what it stands for.
+    conversation.say(b"symrefs\n")?;
     for prefix in prefixes {
         conversation.say(&[b"ref-prefix ", *prefix, b"\n"].concat())?;
     }
@@ -159,11 +161,33 @@ pub fn ls_refs(
                 }
                 let (id, name) = ref_line(line, greeting.kind)?;
                 if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-                    refs.push(Advertised { name: name.to_owned(), id });
+                    keep(
+                        &mut refs,
+                        Advertised { name: name.to_owned(), id, symref: symref(line) },
+                    )?;
                 }
             }
         }
     }
+}
+
+/// The value of the `symref-target` attribute of a version 2 line.
+fn symref(line: &[u8]) -> Option<BString> {
+    let mut words = line.split(|byte| *byte == b' ').skip(2);
+    words.find_map(|word| word.strip_prefix(b"symref-target:")).map(Into::into)
+}
+
+/// More claims than this are no claims but an attack on our memory.
+const MOST_REFS: usize = 300_000;
+
+fn keep(refs: &mut Vec<Advertised>, found: Advertised) -> Result<(), LinkError> {
+    if refs.len() >= MOST_REFS {
+        return Err(LinkError::Nonsense(format!(
+            "more than {MOST_REFS} refs in the namespace of claims"
+        )));
+    }
+    refs.push(found);
+    Ok(())
 }
 
 /// Begins a version 2 command, up to and including the delimiter before its arguments.
@@ -248,6 +272,14 @@ mod tests {
         let greeting = read(&mut hears(bytes.as_bytes()), |_| true).expect("a greeting");
         assert_eq!((greeting.kind, greeting.refs.len()), (Kind::Sha256, 0));
         assert_eq!(read(&mut hears(b"0000"), |_| true).expect("older servers").refs.len(), 0);
+    }
+
+    #[test]
+    fn a_symbolic_ref_is_told_from_others() {
+        let line =
+            |attributes: &str| symref(format!("{ONE} refs/claims/issue-1{attributes}").as_bytes());
+        assert_eq!(line(" symref-target:refs/heads/main peeled:1"), Some("refs/heads/main".into()));
+        assert_eq!(line(""), None);
     }
 
     #[test]

@@ -30,6 +30,8 @@ const LARGEST_COMMIT: u64 = 1024 * 1024;
 /// A server that cannot leave out trees sends them; past this much we hang up.
 const LARGEST_PACK: usize = 8 * 1024 * 1024;
 
+/// The objects of a pack that is indexed may have this size together.
+const LARGEST_INFLATED: u64 = 32 * 1024 * 1024;
 /// What is worth reading to keep the conversation for another request.
 const SHORT_REST: usize = 64 * 1024;
 
@@ -65,8 +67,8 @@ pub fn read(
         Some(Stop::Link(error)) => return Err(error),
         Some(Stop::TooLarge) | None => {}
     }
-    let mut found = found?;
-    if whole && tips.iter().any(|tip| !found.contains_key(tip)) {
+    let Scan { mut found, indexable } = found?;
+    if whole && indexable && tips.iter().any(|tip| !found.contains_key(tip)) {
         // Deltas: let gix resolve them.
         found.extend(index(&kept, tips, greeting.kind));
     }
@@ -216,13 +218,16 @@ impl Read for PackStream<'_> {
     }
 }
 
+/// What came out of the stream.
+struct Scan {
+    found: HashMap<ObjectId, Tip>,
+    /// Whether what was kept can be indexed without growing beyond what a small pack may: an index inflates everything.
+    indexable: bool,
+}
+
 /// Takes the wanted objects out of the stream; stops early only where the stream was cut or grew too large.
-fn scan(
-    pack: &mut PackStream<'_>,
-    tips: &[ObjectId],
-    kind: Kind,
-) -> Result<HashMap<ObjectId, Tip>, LinkError> {
-    let mut found = HashMap::new();
+fn scan(pack: &mut PackStream<'_>, tips: &[ObjectId], kind: Kind) -> Result<Scan, LinkError> {
+    let (mut found, mut inflated) = (HashMap::new(), 0_u64);
     let entries = input::BytesToEntriesIter::new_from_header(
         &mut *pack,
         input::Mode::AsIs,
@@ -234,7 +239,7 @@ fn scan(
         Err(error) => {
             // A failure of the link is reported by the caller, who looks at the stream.
             return if pack.failure.is_some() {
-                Ok(found)
+                Ok(Scan { found, indexable: false })
             } else {
                 Err(LinkError::Nonsense(error.to_string()))
             };
@@ -242,7 +247,14 @@ fn scan(
     };
     for entry in entries {
         let Ok(entry) = entry else { break };
-        let Some(object_kind) = entry.header.as_kind() else { continue };
+        let Some(object_kind) = entry.header.as_kind() else {
+            let delta = entry
+                .compressed
+                .and_then(|bytes| inflate(&bytes, entry.decompressed_size.min(LARGEST_COMMIT)));
+            inflated = inflated.saturating_add(delta.map_or(u64::MAX, |delta| result_size(&delta)));
+            continue;
+        };
+        inflated = inflated.saturating_add(entry.decompressed_size);
         if entry.decompressed_size > LARGEST_COMMIT {
             continue;
         }
@@ -274,7 +286,25 @@ fn scan(
     {
         pack.failure = None;
     }
-    Ok(found)
+    Ok(Scan { found, indexable: inflated <= LARGEST_INFLATED })
+}
+
+/// The size of the object that a delta makes: the second of the two numbers that it begins with (gitformat-pack(5)).
+fn result_size(delta: &[u8]) -> u64 {
+    let mut bytes = delta.iter();
+    let mut number = || {
+        let (mut value, mut shift) = (0_u64, 0_u32);
+        for byte in bytes.by_ref() {
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(u64::MAX);
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return value;
+            }
+        }
+        u64::MAX
+    };
+    number();
+    number()
 }
 
 fn tip(kind: objs::Kind, data: Vec<u8>) -> Tip {
@@ -323,4 +353,22 @@ fn index(kept: &[u8], tips: &[ObjectId], kind: Kind) -> HashMap<ObjectId, Tip> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delta_says_what_size_it_makes() {
+        assert_eq!(result_size(&[0x05, 0x0a, 0x90]), 10);
+        assert_eq!(result_size(&[0x80, 0x01, 0x80, 0x80, 0x40]), 1 << 20);
+        for cut in [&[][..], &[0x05], &[0x80], &[0x05, 0x80]] {
+            assert_eq!(
+                result_size(cut),
+                u64::MAX,
+                "{cut:?} says nothing, so it is not to be trusted"
+            );
+        }
+    }
 }

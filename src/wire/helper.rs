@@ -188,6 +188,11 @@ impl<'a> Helper<'a> {
     fn fetch(&self, listed: &[Advertised], tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
         let objects = place()?;
         let mut process = self.start(Objects::ToFetch(&objects))?;
+        if process.can("option") {
+            // Where the server can leave out trees; otherwise what the clone has is left out, by the alternates.
+            process.say("option filter tree:0")?;
+            process.line()?;
+        }
         // The helper resolves names by its own listing.
         process.list("", |_| false)?;
         for tip in tips {
@@ -398,7 +403,7 @@ impl Process {
                     let (id, name) = advertisement::ref_line(line, known)?;
                     kind = Some(known);
                     if wanted(name) {
-                        refs.push(Advertised { name: name.to_owned(), id });
+                        refs.push(Advertised { name: name.to_owned(), id, symref: None });
                     }
                 }
             }

@@ -77,6 +77,8 @@ pub struct Advertised {
     pub name: BString,
     /// What the ref points at.
     pub id: ObjectId,
+    /// The ref that this one stands for, if the server says that it is a symbolic one.
+    pub symref: Option<BString>,
 }
 
 /// The object at a tip, as far as it could be read.

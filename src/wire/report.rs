@@ -14,6 +14,9 @@ pub enum Status {
     Ng(String),
 }
 
+/// A reason is a line for people; more than this of it is not kept.
+const LONGEST_REASON: usize = 2_000;
+
 /// Why a report answers nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
@@ -39,6 +42,7 @@ pub fn parse(report: &[u8], refname: &BStr) -> Result<Status, ReportError> {
             (name == refname.as_bytes()).then_some(Status::Ok)
         } else if let Some(rest) = line.strip_prefix(b"ng ") {
             let (name, reason) = rest.split_once_str(" ").unwrap_or((rest, b""));
+            let reason = &reason[..reason.len().min(LONGEST_REASON)];
             (name == refname.as_bytes()).then(|| Status::Ng(reason.to_str_lossy().into_owned()))
         } else {
             return Err(ReportError::Malformed);

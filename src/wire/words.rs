@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gix::bstr::{BStr, ByteSlice};
 
 use super::LinkError;
+use crate::remote::redacted;
 
 /// At most this many lines are kept; a hook that prints a log does not fill the memory.
 const KEPT_LINES: usize = 100;
@@ -69,7 +70,7 @@ impl Words {
 
     fn end_line(&self, heard: &mut Heard) {
         let line = std::mem::take(&mut heard.rest);
-        let line = line.as_bstr().trim_end().to_str_lossy().into_owned();
+        let line = redacted(&line.as_bstr().trim_end().to_str_lossy());
         if line.is_empty() || heard.lines.len() >= KEPT_LINES {
             return;
         }
@@ -112,13 +113,11 @@ fn turned_away(line: &BStr) -> bool {
         "error: 403",
         "service not enabled",
         "detected dubious ownership",
-        "Forbidden",
         // GitHub, GitLab and gitolite over ssh, as their users report them.
         " denied to ",
         "DENIED by ",
         "not allowed to push",
         "marked as read only",
-        "read-only",
     ];
     SIGNS.iter().any(|sign| line.contains_str(sign))
 }
