@@ -11,6 +11,7 @@ use std::{
     cmp::Reverse,
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
@@ -21,6 +22,9 @@ use crate::claim::{name::ClaimRef, token::Token};
 
 /// The folder of all records, in the common git directory.
 const FOLDER: &str = "claims";
+/// How the names of files begin that are being written.
+const UNFINISHED: &str = ".new-";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The version of a record's form.
 pub const VERSION: u32 = 1;
 /// A pending record this old, whose claim is not on the remote, never landed.
@@ -113,7 +117,7 @@ impl Held {
     pub fn write(&self, record: &HeldRecord, claim: &ClaimRef) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".new-");
+        builder.prefix(UNFINISHED);
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(&self.folder)?;
@@ -173,6 +177,7 @@ impl Held {
     ///
     /// To be called only with what the remote was seen to hold.
     pub fn tidy(&self, claim: &ClaimRef, now: DateTime<Utc>, alive: Option<Token>) {
+        self.sweep();
         for record in self.records(Some(claim)).own {
             if record.tip.is_none()
                 && now - record.taken > PENDING_FOR
@@ -180,6 +185,22 @@ impl Held {
             {
                 // One that stays is looked at again next time.
                 let _ = self.forget(claim, record.token);
+            }
+        }
+    }
+
+    /// Removes what a process left that was killed while it wrote a record.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let age = entry
+                .metadata()
+                .and_then(|data| data.modified())
+                .ok()
+                .and_then(|at| at.elapsed().ok());
+            if entry.file_name().to_string_lossy().starts_with(UNFINISHED)
+                && age.is_some_and(|age| age > DAY)
+            {
+                let _ = fs::remove_file(entry.path());
             }
         }
     }

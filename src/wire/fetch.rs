@@ -23,6 +23,7 @@ use super::{
     LinkError, Tip,
     advertisement::{self, AGENT, Greeting, Version},
     conversation::{Conversation, Line},
+    place::Place,
 };
 
 /// A record of ours is under a kilobyte; a commit larger than this is not shown.
@@ -324,7 +325,7 @@ fn inflate(bytes: &[u8], size: u64) -> Option<Vec<u8>> {
 /// Resolves deltas by way of an index in a temporary folder. A pack that cannot be indexed holds nothing.
 fn index(kept: &[u8], tips: &[ObjectId], kind: Kind) -> HashMap<ObjectId, Tip> {
     let mut found = HashMap::new();
-    let Ok(place) = tempfile::tempdir() else { return found };
+    let Ok(place) = Place::new() else { return found };
     let written = pack::Bundle::write_to_directory(
         &mut Cursor::new(kept),
         Some(place.path()),

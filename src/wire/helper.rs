@@ -14,6 +14,17 @@ use std::{
     process::Command,
 };
 
+use super::{
+    Advertised, Edit, Link, LinkError, Manner, Reported, Tip, advertisement,
+    child::{self, Child, PipeReader, PipeWriter, Terminal},
+    conversation::Conversation,
+    deadline::Deadline,
+    place::Place,
+    send_pack,
+    session::{Session, read_tips},
+    words::Words,
+};
+use crate::{claim::commit::Draft, remote::Destination};
 use gix::{
     ObjectId,
     bstr::{BStr, ByteSlice},
@@ -21,18 +32,6 @@ use gix::{
     objs::{self, Find, Write as _},
     odb::{self, loose},
 };
-use tempfile::TempDir;
-
-use super::{
-    Advertised, Edit, Link, LinkError, Manner, Reported, Tip, advertisement,
-    child::{self, Child, PipeReader, PipeWriter, Terminal},
-    conversation::Conversation,
-    deadline::Deadline,
-    send_pack,
-    session::{Session, read_tips},
-    words::Words,
-};
-use crate::{claim::commit::Draft, remote::Destination};
 
 /// A link through `git remote-<name>`.
 pub struct Helper<'a> {
@@ -61,8 +60,8 @@ enum Reached {
 #[derive(Clone, Copy)]
 enum Objects<'a> {
     None,
-    ToPush(&'a TempDir),
-    ToFetch(&'a TempDir),
+    ToPush(&'a Place),
+    ToFetch(&'a Place),
 }
 
 impl<'a> Helper<'a> {
@@ -149,7 +148,7 @@ impl<'a> Helper<'a> {
         &self,
         process: &mut Process,
         edit: &Edit<'_>,
-        objects: &TempDir,
+        objects: &Place,
     ) -> Result<Reported, LinkError> {
         let (refs, kind) = process.list(" for-push", |name| name == edit.refname)?;
         let found = refs.first().map(|found| found.id);
@@ -275,10 +274,8 @@ impl Link for Helper<'_> {
     }
 }
 
-fn place() -> Result<TempDir, LinkError> {
-    tempfile::Builder::new()
-        .prefix("git-claim-")
-        .tempdir()
+fn place() -> Result<Place, LinkError> {
+    Place::new()
         .map_err(|error| LinkError::Local(format!("no place for temporary objects: {error}")))
 }
 
@@ -290,7 +287,7 @@ const SHALLOW: &str = "shallow";
 /// git's client side wants to see by itself that the update is a fast-forward, and walks on to the parents of the
 /// commit to be replaced (measured with 2.47: a second renewal fails without them). There the history laid out here ends.
 fn lay_out(
-    objects: &TempDir,
+    objects: &Place,
     draft: &Draft,
     base: Option<&[u8]>,
     kind: Kind,

@@ -10,6 +10,7 @@ mod deadline;
 mod direct;
 mod fetch;
 mod helper;
+mod place;
 mod report;
 mod send_pack;
 mod session;
