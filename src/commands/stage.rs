@@ -14,7 +14,7 @@ use crate::{
 /// As many commits of the clone are named to a server that cannot leave out trees.
 const KNOWN_TIPS: usize = 256;
 
-/// What has to be known before a verb can begin. Owns what a [`Context`] borrows.
+/// What has to be known before a verb can begin. Owns what a [`Context`](super::context::Context) borrows.
 pub struct Stage {
     /// The clone.
     pub checkout: Checkout,
