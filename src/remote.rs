@@ -13,7 +13,7 @@ use std::{
 };
 
 use gix::{
-    bstr::{BStr, BString, ByteSlice},
+    bstr::{BStr, BString, ByteSlice, ByteVec},
     url::Scheme,
 };
 
@@ -640,13 +640,19 @@ fn unusable(text: &BStr, reason: &'static str) -> RemoteError {
 }
 
 fn shown(url: &BStr) -> String {
-    let url = without_credentials(url);
-    // A query is no part of a repository's name; where there is one it may be a token.
-    let web = url.starts_with(b"http://") || url.starts_with(b"https://");
-    match url.find_byte(b'?').filter(|_| web) {
-        Some(query) => format!("{}?...", printable(&url[..query])),
-        None => printable(&url),
+    printable(&presentable(url))
+}
+
+/// Without credentials, and without the query of a web address: it is no part of a repository's name, and may be a token.
+fn presentable(url: &BStr) -> BString {
+    let mut url = without_credentials(url);
+    let web =
+        url.starts_with(b"http://") || url.starts_with(b"https://") || url.contains_str("::http");
+    if let Some(query) = url.find_byte(b'?').filter(|_| web) {
+        url.truncate(query);
+        url.push_str("?...");
     }
+    url
 }
 
 /// Takes the password out, and the user too unless it is ssh's, where it is part of the address.
@@ -686,7 +692,7 @@ pub fn redacted(text: &str) -> String {
             .find(|c: char| c.is_whitespace() || "'\"<>".contains(c))
             .map_or(rest.len(), |end| at + end);
         out.push_str(&rest[..scheme]);
-        out.push_str(&without_credentials(rest[scheme..end].into()).to_str_lossy());
+        out.push_str(&presentable(rest[scheme..end].into()).to_str_lossy());
         rest = &rest[end..];
     }
     out + rest
@@ -717,6 +723,7 @@ mod tests {
                 "https::https://u:p@h/x and http://tok@h:8/y.",
                 "https::https://h/x and http://h:8/y.",
             ),
+            ("'http::http://h/x?token=s3cret/': bad", "'http::http://h/x?...': bad"),
             ("ssh://git@h/x stays", "ssh://git@h/x stays"),
             ("no URL: a@b, c", "no URL: a@b, c"),
             ("é://u:p@h", "é://h"),

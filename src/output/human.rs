@@ -49,7 +49,11 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
             }
             // Only a claim that was cleared by its id was looked at before.
             Verdict::Released if claim.record.reading().is_some() => {
-                ui.say(&format!("cleared {}, held by {}", line(&claim.claim.short()), holder(claim)));
+                ui.say(&format!(
+                    "cleared {}, held by {}",
+                    line(&claim.claim.short()),
+                    holder(claim)
+                ));
                 tell_facts(claim, ui, now);
             }
             Verdict::Claimed(_)

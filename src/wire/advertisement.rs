@@ -178,7 +178,7 @@ fn symref(line: &[u8]) -> Option<BString> {
 }
 
 /// More claims than this are no claims but an attack on our memory.
-const MOST_REFS: usize = 300_000;
+const MOST_REFS: usize = 100_000;
 
 fn keep(refs: &mut Vec<Advertised>, found: Advertised) -> Result<(), LinkError> {
     if refs.len() >= MOST_REFS {
