@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+use anyhow::Context as _;
+
 use crate::{
     checkout::Checkout,
     cli::{Ask, Global, When},
@@ -32,7 +34,12 @@ impl Stage {
         let checkout = Checkout::open(&cwd)?;
         let asked = Asked {
             remote: global.remote.clone(),
-            timeout: global.timeout.as_deref().map(settings::duration).transpose()?,
+            timeout: global
+                .timeout
+                .as_deref()
+                .map(settings::duration)
+                .transpose()
+                .context("--timeout")?,
             who: match ask {
                 Ask::Take(take) => take.who.clone(),
                 _ => None,

@@ -240,5 +240,5 @@ fn remote(report: &Report) -> String {
 pub fn because(reason: &str, ui: &Ui) -> String {
     let unheard: Vec<String> =
         ui.unheard(reason).iter().map(|text| line(text).into_owned()).collect();
-    if unheard.is_empty() { "in the words above".into() } else { unheard.join("\n  ") }
+    if unheard.is_empty() { "see the words above".into() } else { unheard.join("\n  ") }
 }
