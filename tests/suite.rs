@@ -15,6 +15,7 @@ mod isolation;
 mod listing;
 mod races;
 mod records;
+mod regressions;
 mod remotes;
 mod verdicts;
 

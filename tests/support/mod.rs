@@ -3,8 +3,10 @@
 //! - [`Sandbox`]: a folder and an environment of its own for each test; nothing of the user's reaches it.
 //! - [`Remote`]: a bare repository behind a real server, with a witness that saw every update.
 //! - [`Clone`]: a repository in which the program is run, and a [`snapshot`] to prove that it was left alone.
+//! - [`hostile`]: a server that wishes its clients ill.
 //! - [`servers`]: sshd, nginx with git's http backend, git daemon: started once, ended with the process.
 
+pub(crate) mod hostile;
 pub(crate) mod output;
 pub(crate) mod proxy;
 pub(crate) mod remote;

@@ -17,6 +17,8 @@ pub(crate) enum Mode {
     Count,
     /// Lets the server finish a `POST …/git-receive-pack`, then closes the connection without passing its answer on.
     LosePushAnswers,
+    /// Hangs up where the client asks for objects (protocol version 2): refs can be read, and nothing behind them.
+    CutFetches,
 }
 
 /// A running relay. Its threads end with the connections, and with the process.
@@ -71,12 +73,19 @@ fn relay(client: TcpStream, upstream: u16, mode: Mode, counts: &Arc<Counts>) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let pushing = Arc::new(AtomicBool::new(false));
     let (to_server, from_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    let ends = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let (counts_up, pushing_up) = (Arc::clone(counts), Arc::clone(&pushing));
     let up = thread::spawn(move || {
         copy(from_client, to_server, |chunk| {
             counts_up.bytes.fetch_add(chunk.len() as u64, Ordering::SeqCst);
             if mode == Mode::LosePushAnswers && is_push(chunk) {
                 pushing_up.store(true, Ordering::SeqCst);
+            }
+            if mode == Mode::CutFetches && holds(chunk, b"command=fetch") {
+                for end in [&ends.0, &ends.1] {
+                    let _ = end.shutdown(Shutdown::Both);
+                }
+                return false;
             }
             true
         });
@@ -103,10 +112,14 @@ fn relay(client: TcpStream, upstream: u16, mode: Mode, counts: &Arc<Counts>) {
     let _ = up.join();
 }
 
+fn holds(chunk: &[u8], word: &[u8]) -> bool {
+    chunk.windows(word.len()).any(|part| part == word)
+}
+
 /// git sends the head of a request in one write, so one chunk shows it.
 fn is_push(chunk: &[u8]) -> bool {
     let line = chunk.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    line.starts_with(b"POST ") && line.windows(17).any(|part| part == b"/git-receive-pack")
+    line.starts_with(b"POST ") && holds(line, b"/git-receive-pack")
 }
 
 /// Copies until either end is closed; `pass` sees each chunk and says whether it goes on.

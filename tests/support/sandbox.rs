@@ -205,6 +205,11 @@ impl Clone {
             .env("GIT_TRACE", &self.trace)
     }
 
+    /// A line of shell to be run, for what needs one: redirections, limits, signals. `git-claim` is on its PATH.
+    pub(crate) fn shell(&self, script: &str) -> Run {
+        Run::new("sh", ["-c", script], &self.dir, &self.env).env("GIT_TRACE", &self.trace)
+    }
+
     /// What git calls `name` inside this repository.
     pub(crate) fn git_path(&self, name: &str) -> PathBuf {
         self.dir.join(self.git(&["rev-parse", "--git-path", name]))

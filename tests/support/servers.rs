@@ -194,6 +194,15 @@ pub(crate) fn as_nobody() -> Option<[&'static str; 4]> {
     Some(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
 }
 
+/// What to put before a command so that file modes bind it, where this can be had. It stays the same user.
+pub(crate) fn bound_by_modes() -> Option<&'static str> {
+    match (is_root(), program("setpriv")) {
+        (false, _) => Some(""),
+        (true, Some(_)) => Some("setpriv --bounding-set=-all --inh-caps=-all"),
+        (true, None) => skip("root is bound by file modes with setpriv only"),
+    }
+}
+
 /// Whether this process may do anything, so that file modes bind nobody.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
