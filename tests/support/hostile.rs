@@ -9,7 +9,7 @@ use std::{
 /// What it does to whoever connects.
 #[derive(Clone, Copy)]
 pub(crate) enum Hostility {
-    /// Lists claims without an end, with names of so many bytes.
+    /// Lists claims without an end, with names of so many bytes and a few more.
     EndlessRefs(usize),
     /// Accepts a push and then speaks without an end, line after line, of progress.
     EndlessProgress,
@@ -80,17 +80,14 @@ fn serve(mut client: TcpStream, how: Hostility) -> io::Result<()> {
     io::copy(&mut client, &mut io::sink()).map(drop)
 }
 
+/// The same few over and over, since it takes longer to make them than to send them.
 fn endless_refs(client: &mut TcpStream, length: usize) -> io::Result<()> {
     let (id, rest) = ("1".repeat(40), "x".repeat(length));
-    for number in 0_u64.. {
-        let mut many = Vec::new();
-        for more in 0..100 {
-            let line = format!("{id} refs/claims/issue-{}-{rest}\n", number * 100 + more);
-            many.extend(framed(line.as_bytes()));
-        }
+    let line = |number| format!("{id} refs/claims/issue-1{number}-{rest}\n");
+    let many = (0..100).flat_map(|number| framed(line(number).as_bytes())).collect::<Vec<_>>();
+    loop {
         client.write_all(&many)?;
     }
-    Ok(())
 }
 
 fn framed(payload: &[u8]) -> Vec<u8> {
