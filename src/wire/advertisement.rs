@@ -90,9 +90,11 @@ pub fn read(
         kind: Kind::Sha1,
         refs: Vec::new(),
     };
-    let mut first = true;
+    let (mut first, mut kept) = (true, Kept::default());
     loop {
-        let Some(line) = conversation.next()?.text() else { return Ok(greeting) };
+        let Some(line) = conversation.next()?.text() else {
+            return Ok(Greeting { refs: kept.refs, ..greeting });
+        };
         if line == b"version 2" && first {
             return read_capabilities(conversation);
         }
@@ -114,7 +116,7 @@ pub fn read(
         let (id, name) = ref_line(line, greeting.kind)?;
         // `capabilities^{}` stands for an empty repository, `^{}` ends a peeled value, `.have` is no ref.
         if !name.ends_with(b"^{}") && name != ".have" && wanted(name) {
-            keep(&mut greeting.refs, Advertised { name: name.to_owned(), id, symref: None })?;
+            kept.keep(name, id, None)?;
         }
     }
 }
@@ -147,10 +149,10 @@ pub fn ls_refs(
     }
     conversation.end()?;
     conversation.send()?;
-    let mut refs = Vec::new();
+    let mut kept = Kept::default();
     loop {
         match conversation.next()? {
-            Line::Flush => return Ok(refs),
+            Line::Flush => return Ok(kept.refs),
             // git's http helper ends each response so; the one before this may still be unread.
             Line::ResponseEnd => {}
             Line::Delimiter => return Err(LinkError::Nonsense("a delimiter among refs".into())),
@@ -161,10 +163,7 @@ pub fn ls_refs(
                 }
                 let (id, name) = ref_line(line, greeting.kind)?;
                 if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-                    keep(
-                        &mut refs,
-                        Advertised { name: name.to_owned(), id, symref: symref(line) },
-                    )?;
+                    kept.keep(name, id, symref(line))?;
                 }
             }
         }
@@ -177,17 +176,33 @@ fn symref(line: &[u8]) -> Option<BString> {
     words.find_map(|word| word.strip_prefix(b"symref-target:")).map(Into::into)
 }
 
-/// More claims than this are no claims but an attack on our memory.
+/// More refs in the namespace of claims than this, or longer names, are no claims but an attack on our memory.
 const MOST_REFS: usize = 100_000;
+const MOST_BYTES: usize = 8 * 1024 * 1024;
 
-fn keep(refs: &mut Vec<Advertised>, found: Advertised) -> Result<(), LinkError> {
-    if refs.len() >= MOST_REFS {
-        return Err(LinkError::Nonsense(format!(
-            "more than {MOST_REFS} refs in the namespace of claims"
-        )));
+/// The refs that are kept, within bounds.
+#[derive(Default)]
+pub struct Kept {
+    /// Those refs.
+    pub refs: Vec<Advertised>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Keeps one more, or says that these cannot be claims.
+    pub fn keep(
+        &mut self,
+        name: &BStr,
+        id: ObjectId,
+        symref: Option<BString>,
+    ) -> Result<(), LinkError> {
+        self.bytes += name.len() + symref.as_ref().map_or(0, |target| target.len());
+        if self.refs.len() >= MOST_REFS || self.bytes > MOST_BYTES {
+            return Err(LinkError::Nonsense("too many refs in the namespace of claims".into()));
+        }
+        self.refs.push(Advertised { name: name.to_owned(), id, symref });
+        Ok(())
     }
-    refs.push(found);
-    Ok(())
 }
 
 /// Begins a version 2 command, up to and including the delimiter before its arguments.
@@ -272,6 +287,21 @@ mod tests {
         let greeting = read(&mut hears(bytes.as_bytes()), |_| true).expect("a greeting");
         assert_eq!((greeting.kind, greeting.refs.len()), (Kind::Sha256, 0));
         assert_eq!(read(&mut hears(b"0000"), |_| true).expect("older servers").refs.len(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_number_and_by_bytes() {
+        let id = ObjectId::from_hex(ONE.as_bytes()).expect("hex");
+        let mut kept = Kept::default();
+        let long = "x".repeat(60_000);
+        let fitting =
+            (0..).take_while(|_| kept.keep(long.as_str().into(), id, None).is_ok()).count();
+        assert_eq!(fitting, MOST_BYTES / long.len());
+        let mut kept = Kept::default();
+        assert_eq!(
+            (0..).take_while(|_| kept.keep("x".into(), id, None).is_ok()).count(),
+            MOST_REFS
+        );
     }
 
     #[test]

@@ -15,7 +15,8 @@ use std::{
 };
 
 use super::{
-    Advertised, Edit, Link, LinkError, Manner, Reported, Tip, advertisement,
+    Advertised, Edit, Link, LinkError, Manner, Reported, Tip,
+    advertisement::{self, Kept},
     child::{self, Child, PipeReader, PipeWriter, Terminal},
     conversation::Conversation,
     deadline::Deadline,
@@ -372,7 +373,7 @@ impl Process {
         wanted: impl Fn(&BStr) -> bool,
     ) -> Result<(Vec<Advertised>, Kind), LinkError> {
         self.say(&format!("list{suffix}"))?;
-        let (mut refs, mut kind) = (Vec::new(), None);
+        let (mut kept, mut kind) = (Kept::default(), None);
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -383,7 +384,7 @@ impl Process {
                 return Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into()));
             };
             match line {
-                [] => return Ok((refs, kind.unwrap_or(Kind::Sha1))),
+                [] => return Ok((kept.refs, kind.unwrap_or(Kind::Sha1))),
                 [b':', attribute @ ..] => {
                     if let Some(format) = attribute.strip_prefix(b"object-format ") {
                         kind = Some(format_of(format)?);
@@ -400,7 +401,7 @@ impl Process {
                     let (id, name) = advertisement::ref_line(line, known)?;
                     kind = Some(known);
                     if wanted(name) {
-                        refs.push(Advertised { name: name.to_owned(), id, symref: None });
+                        kept.keep(name, id, None)?;
                     }
                 }
             }
