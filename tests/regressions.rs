@@ -368,8 +368,8 @@ fn what_is_hidden_from_writers_is_not_free(kind: Kind) {
     let _ = clone.claim(&["release", "42"]).is(0, "released issue-42 ");
 }
 
-on!(what_is_hidden_from_readers_can_be_claimed_and_resumed: path, daemon);
-/// The reading side shows no claims at all: what was taken could not be resumed.
+on!(what_is_hidden_from_readers_can_be_claimed_and_resumed: path, daemon, https);
+/// The reading side shows no claims at all: what was taken could not be resumed, and was `free` to its own holder.
 fn what_is_hidden_from_readers_can_be_claimed_and_resumed(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
@@ -378,6 +378,7 @@ fn what_is_hidden_from_readers_can_be_claimed_and_resumed(kind: Kind) {
     let tip = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ").id();
     assert_eq!(remote.tip("issue-42"), Some(tip.clone()));
     let _ = other.claim(&["take", "42", "--resume"]).is(75, "held issue-42 by ");
+    assert_eq!(clone.claim(&["verify", "42"]).is(0, "yours issue-42 ").id(), tip);
     assert_eq!(clone.claim(&["take", "42", "--resume"]).is(0, "claimed issue-42 ").id(), tip);
     let renewed = clone.claim(&["renew", "42"]).is(0, "renewed issue-42 ").id();
     assert_eq!(remote.tip("issue-42"), Some(renewed));

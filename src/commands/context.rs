@@ -64,15 +64,24 @@ impl<'a> Context<'a> {
     }
 
     /// Asks the remote what `claim` holds now, and for the record there unless the clone has that very commit.
+    ///
+    /// Where the reading side has nothing and this clone holds the claim by its records, the writing side is asked too: a
+    /// host may hide claims from readers, or serve reads from a copy that lags behind.
     pub fn look(&mut self, claim: &ClaimRef, records: &Records) -> Result<Option<Seen>, LinkError> {
         let refs = self.link.list(&[claim.full()])?;
         // A prefix is only that: `issue-4` also brings `issue-42`.
-        let seen = refs.into_iter().find(|found| found.name == *claim.full()).map(|found| {
-            let tip = self.known(found.id, records).unwrap_or_else(|| self.read_one(found.id));
-            Seen {
-                symref: found.symref.map(|target| target.to_string()),
-                ..Seen::of(found.id, tip)
+        let found = refs.into_iter().find(|found| found.name == *claim.full());
+        let found = match found {
+            Some(found) => Some((found.id, found.symref)),
+            None if records.own.iter().any(|record| record.tip.is_some()) => {
+                // The reading side has answered: a writing side that cannot be asked takes nothing from that.
+                self.link.shown_for_writing(claim.full()).unwrap_or_default().map(|id| (id, None))
             }
+            None => None,
+        };
+        let seen = found.map(|(id, symref)| {
+            let tip = self.known(id, records).unwrap_or_else(|| self.read_one(id));
+            Seen { symref: symref.map(|target| target.to_string()), ..Seen::of(id, tip) }
         });
         if let Some(held) = &self.held
             && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))

@@ -61,8 +61,7 @@ fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
             Err(error) => return context.report_failure(claim, error),
         },
     };
-    let swap =
-        Swap { act: Act::Release, expected: Some(expected), base, known: Vec::new(), draft: None };
+    let swap = Swap { act: Act::Release, expected: Some(expected), base, draft: None };
     let outcome = swap::drive(&mut context.place(claim, &records), swap);
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict.clone(), seen, &records);
@@ -108,13 +107,7 @@ fn named(claim: &ClaimRef, expect: &Abbreviated, context: &mut Context<'_>) -> C
     if !expect.is(seen.id) {
         return moved(claim, expect, &seen, &records, context);
     }
-    let swap = Swap {
-        act: Act::Clear,
-        expected: Some(seen.id),
-        base: None,
-        known: Vec::new(),
-        draft: None,
-    };
+    let swap = Swap { act: Act::Clear, expected: Some(seen.id), base: None, draft: None };
     let outcome = swap::drive(&mut context.place(claim, &records), swap);
     match (&outcome.verdict, outcome.looked.seen()) {
         (Verdict::Moved(_), Some(now)) => moved(claim, expect, now, &records, context),

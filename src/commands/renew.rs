@@ -108,7 +108,6 @@ fn renew(
         act: Act::Renew,
         expected: Some(ours.tip),
         base: Some(ours.commit),
-        known: Vec::new(),
         draft: Some(&draft),
     };
     // Another take of this clone has a text of its own, which this one's must not replace.

@@ -38,8 +38,6 @@ pub struct Swap<'a> {
     pub expected: Option<ObjectId>,
     /// The raw commit there.
     pub base: Option<Vec<u8>>,
-    /// Commits that are known to be ours before anything is sent.
-    pub known: Vec<ObjectId>,
     /// Makes the commit to put there, given what it is to replace; a deletion makes none.
     pub draft: Option<&'a dyn Fn(Option<ObjectId>) -> Draft>,
 }
@@ -87,7 +85,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
         commit: None,
     };
     let refname = place.refname();
-    let mut sent = std::mem::take(&mut swap.known);
+    let mut sent = Vec::new();
     for tried in 1..=wait::TRIES {
         if tried > 1 {
             // Without a random number the pause is merely not spread.
@@ -266,8 +264,7 @@ mod tests {
         let expected = (act != Act::Take).then(|| id('a'));
         let make: &dyn Fn(Option<ObjectId>) -> Draft = &draft;
         let draft = matches!(act, Act::Take | Act::Renew).then_some(make);
-        let outcome =
-            drive(&mut script, Swap { act, expected, base: None, known: Vec::new(), draft });
+        let outcome = drive(&mut script, Swap { act, expected, base: None, draft });
         assert!(
             script.reports.is_empty() && script.looks.is_empty(),
             "the script was played to its end"

@@ -42,13 +42,7 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         at: record.claimed_at,
         parent,
     };
-    // To resume is to say yes to a tip on record, even where only the writing side shows it.
-    let known = if args.resume {
-        records.own.iter().filter_map(HeldRecord::tip).collect()
-    } else {
-        Vec::new()
-    };
-    let swap = Swap { act: Act::Take, expected: None, base: None, known, draft: Some(&draft) };
+    let swap = Swap { act: Act::Take, expected: None, base: None, draft: Some(&draft) };
     let outcome = swap::drive(&mut context.place(&claim, &records), swap);
     Ok(vec![settle(context, &claim, &records, record, pending, outcome)])
 }
@@ -127,10 +121,6 @@ fn settle(
 ) -> ClaimReport {
     let mut report = context.report(claim, outcome.verdict, outcome.looked.seen(), records);
     if let Verdict::Claimed(id) = report.verdict {
-        if records.own.iter().any(|record| record.tip() == Some(id)) {
-            context.forget(claim, [&pending]);
-            return ClaimReport { mine: true, ..report };
-        }
         let commit = outcome.commit.and_then(|commit| String::from_utf8(commit).ok());
         context.write(claim, &HeldRecord { tip: Some(id.to_string()), commit, ..pending });
         return ClaimReport {

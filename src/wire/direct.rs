@@ -133,6 +133,11 @@ impl Link for Direct<'_> {
         tips
     }
 
+    fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {
+        self.hang_up();
+        send_pack::shown(self.connect(Service::ReceivePack)?, refname)
+    }
+
     fn update(&mut self, edit: &Edit<'_>) -> Reported {
         self.hang_up();
         match self.connect(Service::ReceivePack) {

@@ -145,6 +145,21 @@ impl<'a> Helper<'a> {
         Ok(Reached::HelperOnly(process))
     }
 
+    /// A conversation with receive-pack, where the helper can give us one.
+    fn receive_pack(&self, mut process: Process) -> Result<Option<Conversation>, LinkError> {
+        if process.can("connect") {
+            process.say("connect git-receive-pack")?;
+            if process.line()?.is_empty() {
+                return Ok(Some(process.into_conversation()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn cannot_write(&self) -> LinkError {
+        LinkError::Local(format!("git remote-{} can neither push nor connect", self.name))
+    }
+
     fn push(
         &self,
         process: &mut Process,
@@ -254,6 +269,19 @@ impl Link for Helper<'_> {
         let tips = read_tips(&mut session, again, tips, &*self.manner.have);
         self.open = session.map_or(Open::Nothing, |session| Open::Session(Box::new(session)));
         tips
+    }
+
+    fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {
+        self.open = Open::Nothing;
+        let mut process = self.start(Objects::None)?;
+        if process.can("push") {
+            let refs = process.list(" for-push", |name| name == refname)?.0;
+            return Ok(refs.first().map(|found| found.id));
+        }
+        match self.receive_pack(process)? {
+            Some(conversation) => send_pack::shown(conversation, refname),
+            None => Err(self.cannot_write()),
+        }
     }
 
     fn update(&mut self, edit: &Edit<'_>) -> Reported {

@@ -67,6 +67,9 @@ pub trait Link {
     /// Gives one entry for each of `tips`, in their order. A tip that cannot be read is a value, not an error.
     fn read(&mut self, tips: &[ObjectId]) -> Vec<Tip>;
 
+    /// What the writing side of the remote shows for one ref, without asking it for anything.
+    fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError>;
+
     /// Moves one ref by compare-and-swap, or says why that did not happen.
     fn update(&mut self, edit: &Edit<'_>) -> Reported;
 }

@@ -25,6 +25,16 @@ use crate::claim::commit::Encoded;
 /// The server's whole report on one command is a few lines; more is not a report.
 const LARGEST_REPORT: usize = 1024 * 1024;
 
+/// The value that receive-pack advertises for `refname`.
+pub fn shown(
+    mut conversation: Conversation,
+    refname: &[u8],
+) -> Result<Option<ObjectId>, LinkError> {
+    let greeting = advertisement::read(&mut conversation, |name| name == refname)?;
+    conversation.hang_up();
+    Ok(greeting.refs.first().map(|found| found.id))
+}
+
 /// Carries out `edit` on a fresh connection to receive-pack.
 pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Reported {
     let greeting = match advertisement::read(&mut conversation, |name| name == edit.refname) {
