@@ -90,6 +90,8 @@ pub struct Records {
     pub strangers: bool,
     /// Why some of it could not be read: then it cannot be told what is *not* ours.
     pub damage: Option<String>,
+    /// The names of the claims whose records are damaged.
+    pub damaged: Vec<String>,
 }
 
 impl HeldRecord {
@@ -147,7 +149,11 @@ impl Held {
             }
         };
         let start = claim.map(|claim| format!("{}~", claim.short())).unwrap_or_default();
-        for entry in entries.flatten() {
+        for entry in entries {
+            let Ok(entry) = entry else {
+                found.damage = Some(format!("cannot read all of {}", self.folder.display()));
+                continue;
+            };
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if !name.starts_with(&start) || name.starts_with('.') || !name.ends_with(".json") {
@@ -165,6 +171,7 @@ impl Held {
                 // Released by another process between the listing and the reading.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
+                    found.damaged.extend(name.split_once('~').map(|(claim, _)| claim.to_owned()));
                     found.damage = Some(format!("cannot read {}: {error}", entry.path().display()))
                 }
             }

@@ -164,11 +164,22 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What to know about records that came with a copy of another clone.
-    pub fn copied(&self, records: &Records) -> Option<String> {
-        records
-            .strangers
-            .then(|| "this clone is a copy of the one that took the claim, or was moved, and owns nothing".into())
+    /// What to know about records that came with a copy of another clone, and how to go on with the claim.
+    pub fn copied(&self, claim: &ClaimRef, verdict: &Verdict, records: &Records) -> Vec<String> {
+        let mut hints = Vec::new();
+        if records.strangers {
+            hints.push("this clone is a copy of the one that took the claim, or was moved, and owns nothing".into());
+            hints.extend(self.clearing(claim, verdict));
+        }
+        hints
+    }
+
+    /// How to clear a claim that is not ours.
+    pub fn clearing(&self, claim: &ClaimRef, verdict: &Verdict) -> Option<String> {
+        let (Verdict::Lost(id) | Verdict::Held(id)) = verdict else { return None };
+        let command =
+            self.command(&format!("release {} --expect {}", claim.short(), id.to_hex_with_len(12)));
+        Some(format!("if you are sure that its holder does not need it any more: {command}"))
     }
 
     /// What an answer means for the work that was to be done under the claim.
@@ -177,7 +188,9 @@ impl<'a> Context<'a> {
             Verdict::Unknown(_) | Verdict::Refused(_) => {
                 "do not go by the claim until an answer says that it is yours"
             }
-            Verdict::Lost(_) | Verdict::Free if !records.own.is_empty() => {
+            Verdict::Lost(_) | Verdict::Free
+                if records.own.iter().any(|record| record.tip.is_some()) =>
+            {
                 "this clone had it: somebody cleared or took it, or another process here released it; stop before you push"
             }
             _ => return None,

@@ -8,6 +8,7 @@ use super::{context::Context, look::Seen};
 use crate::{
     claim::name::ClaimRef,
     cli,
+    held::{HeldRecord, Records},
     output::{ClaimReport, Shown},
     verdict::Verdict,
     wire::{Advertised, LinkError, Tip},
@@ -37,7 +38,9 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
             Some(tip) => Seen::of(id, tip.clone()),
             None => Seen { id, record: Shown::Unasked, commit: None, symref: None },
         };
-        context.report(&claim, Verdict::Listed, Some(&seen), &records)
+        let of_it = |record: &&HeldRecord| *claim.full() == *record.refname;
+        let own = records.own.iter().filter(of_it).cloned().collect();
+        context.report(&claim, Verdict::Listed, Some(&seen), &Records { own, ..Records::default() })
     });
     Ok(rows.collect())
 }

@@ -19,7 +19,7 @@ use crate::{
 pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let prefix = &context.stage.settings.prefix;
     let Some(name) = &args.name else {
-        return Ok(all(context));
+        return all(context);
     };
     let claim = ClaimRef::typed(prefix, name)?;
     Ok(vec![match &args.expect {
@@ -29,24 +29,31 @@ pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec
 }
 
 /// Releases what is on record here, one by one.
-fn all(context: &mut Context<'_>) -> Vec<ClaimReport> {
+fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let records = context.records(None);
-    let mut claims: Vec<ClaimRef> = records
+    let prefix = &context.stage.settings.prefix;
+    let names = records
         .own
         .iter()
-        .filter_map(|record| {
-            ClaimRef::listed(&context.stage.settings.prefix, record.refname.as_str().into())
-        })
-        .collect();
+        .map(|record| record.refname.as_str())
+        .chain(records.damaged.iter().map(String::as_str));
+    let mut claims: Vec<ClaimRef> =
+        names.filter_map(|name| ClaimRef::typed(prefix, name).ok()).collect();
     claims.sort();
     claims.dedup();
+    if let (true, Some(damage)) = (claims.is_empty(), records.damage) {
+        anyhow::bail!(damage);
+    }
+    if records.strangers {
+        context.stage.ui().warn("there are records of another clone here, of which this one is a copy: they prove nothing");
+    }
     let mut reports: Vec<ClaimReport> = claims.iter().map(|claim| own(claim, context)).collect();
     // A take that never landed left a record of an attempt, not a claim.
     let won = |claim: &ClaimRef| {
         records.own.iter().any(|record| record.tip.is_some() && *claim.full() == *record.refname)
     };
     reports.retain(|report| report.verdict != Verdict::Free || won(&report.claim));
-    reports
+    Ok(reports)
 }
 
 /// Releases the claim that this clone can prove its own.
@@ -75,10 +82,10 @@ fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
             context.forget(claim, disproved(&records, seen));
             report = not_ours(claim, seen, &records, context);
         }
-        (Verdict::Refused(_), _) => {
+        (Verdict::Refused(_), Looked::At(_)) => {
             report.hints.push(format!("{} is NOT released and still yours", claim.short()))
         }
-        (Verdict::Unknown(_), _) => {
+        (Verdict::Unknown(_) | Verdict::Refused(_), _) => {
             let command = context.command(&format!("release {}", claim.short()));
             report.hints.push(format!(
                 "whether {} is released is not known; ask again: {command}",
@@ -146,16 +153,10 @@ fn not_ours(
     context: &Context<'_>,
 ) -> ClaimReport {
     let mut report = context.report(claim, look::verdict(seen, records), seen, records);
-    report.hints.extend(context.copied(records));
-    if let Verdict::Lost(id) = report.verdict {
-        let command = context.command(&format!(
-            "release {} --expect {}",
-            claim.short(),
-            id.to_hex_with_len(12)
-        ));
-        report
-            .hints
-            .push(format!("if you are sure that its holder does not need it any more: {command}"));
+    if records.strangers {
+        report.hints.extend(context.copied(claim, &report.verdict, records));
+    } else {
+        report.hints.extend(context.clearing(claim, &report.verdict));
     }
     report
 }

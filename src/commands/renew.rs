@@ -75,7 +75,7 @@ fn on_remote(
     ours.ok_or_else(|| {
         let mut report =
             context.report(claim, look::verdict(seen.as_ref(), records), seen.as_ref(), records);
-        report.hints.extend(context.copied(records));
+        report.hints.extend(context.copied(claim, &report.verdict, records));
         Box::new(unsure(report, records, context))
     })
 }

@@ -80,6 +80,7 @@ impl Stage {
                 || self.checkout.config().string("core.gitproxy").is_some(),
             words: Words::new(move |line| ui.remote(teller, line)),
             git_dir: self.checkout.git_dir().map(Into::into),
+            hash: self.checkout.hash_kind(),
             objects: self.checkout.common_dir().map(|dir| dir.join("objects")),
             have: Box::new(|| self.checkout.known_tips(KNOWN_TIPS)),
         }

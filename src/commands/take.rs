@@ -33,6 +33,11 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     }
     let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
     let record = record(args, context, &claim, &identity, identity::fresh_token()?);
+    if args.note.as_ref().is_some_and(|note| !note.ends_with(CUT))
+        && record.note.as_ref().is_some_and(|note| note.ends_with(CUT))
+    {
+        stage.ui().warn("the note is too long, and was cut");
+    }
     let pending = pending(context, &claim, record.token)?;
     // Before anything leaves: from here on a claim that lands can be recognised as ours.
     context.held()?.write(&pending, &claim).map_err(NotRecorded)?;
@@ -46,6 +51,9 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let outcome = swap::drive(&mut context.place(&claim, &records), swap);
     Ok(vec![settle(context, &claim, &records, record, pending, outcome)])
 }
+
+/// How a note ends that was cut.
+const CUT: char = '…';
 
 /// The clone's record cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -171,7 +179,7 @@ fn hints(
         Verdict::Held(_) => {
             let show = context.command(&format!("show {name}"));
             let come_back = format!("come back when it is released; how it stands: {show}");
-            [Some(come_back), context.copied(records)].into_iter().flatten().collect()
+            std::iter::once(come_back).chain(context.copied(claim, verdict, records)).collect()
         }
         _ => Vec::new(),
     }

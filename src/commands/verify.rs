@@ -23,7 +23,7 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
     let mut report =
         context.report(&claim, look::verdict(seen.as_ref(), &records), seen.as_ref(), &records);
     if !report.mine {
-        report.hints.extend(context.copied(&records));
+        report.hints.extend(context.copied(&claim, &report.verdict, &records));
     }
     report.hints.extend(context.unsure(&report.verdict, &records));
     Ok(vec![report])

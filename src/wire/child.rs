@@ -15,6 +15,7 @@ use std::{
 use super::{
     LinkError,
     deadline::Deadline,
+    leavings,
     words::{self, Words},
 };
 
@@ -79,7 +80,7 @@ pub fn spawn(
     let (speaking, quiet) = channel();
     let words = words.clone();
     thread::spawn(move || listen(stderr, &words, speaking));
-    Ok((Child { process, leads, quiet }, reader, writer))
+    Ok((Child::new(process, leads, quiet), reader, writer))
 }
 
 /// Runs `command` in silence and says whether it succeeds; one that cannot be started does not.
@@ -92,7 +93,7 @@ pub fn succeeds(
     let leads = terminal.prepare(&mut command);
     let Ok(process) = command.spawn() else { return Ok(false) };
     let (_, quiet) = channel();
-    let mut child = Child { process, leads, quiet };
+    let mut child = Child::new(process, leads, quiet);
     if !child.ends_within(deadline.left()) {
         return Err(deadline.error());
     }
@@ -145,6 +146,13 @@ fn listen(mut stderr: impl Read, words: &Words, _speaking: Sender<()>) {
 }
 
 impl Child {
+    fn new(process: process::Child, leads: bool, quiet: Receiver<()>) -> Self {
+        if leads {
+            leavings::started(process.id());
+        }
+        Self { process, leads, quiet }
+    }
+
     /// Waits a moment for what the child still has to say on standard error.
     pub fn last_words(&self) {
         let _ = self.quiet.recv_timeout(LAST_WORDS);
@@ -190,14 +198,13 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.ends_within(OWN_END) {
-            return;
+        if !self.ends_within(OWN_END) {
+            self.ask_to_end();
+            if !self.ends_within(ASKED_END) {
+                self.end();
+            }
         }
-        self.ask_to_end();
-        if self.ends_within(ASKED_END) {
-            return;
-        }
-        self.end();
+        leavings::ended(self.process.id());
     }
 }
 

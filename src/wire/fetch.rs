@@ -23,7 +23,7 @@ use super::{
     LinkError, Tip,
     advertisement::{self, AGENT, Greeting, Version},
     conversation::{Conversation, Line},
-    place::Place,
+    leavings::Place,
 };
 
 /// A record of ours is under a kilobyte; a commit larger than this is not shown.

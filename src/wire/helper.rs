@@ -20,7 +20,7 @@ use super::{
     child::{self, Child, PipeReader, PipeWriter, Terminal},
     conversation::Conversation,
     deadline::Deadline,
-    place::Place,
+    leavings::Place,
     send_pack,
     session::{Session, read_tips},
     words::Words,
@@ -79,11 +79,16 @@ impl<'a> Helper<'a> {
         command.arg(format!("remote-{}", self.name));
         let url = gix::path::from_bstr(self.to.url.as_bstr())
             .map_err(|error| LinkError::Local(error.to_string()))?;
+        // Of `<helper>::<address>` the helper is given the address only.
+        let address =
+            self.to.url.strip_prefix(format!("{}::", self.name).as_bytes()).unwrap_or(&self.to.url);
+        let address = gix::path::from_bstr(address.as_bstr())
+            .map_err(|error| LinkError::Local(error.to_string()))?;
         match &self.to.name {
             Some(name) => command.arg(name),
             None => command.arg(url.as_os_str()),
         };
-        command.arg(url.as_os_str());
+        command.arg(address.as_os_str());
         command.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_NO_LAZY_FETCH", "1");
         if self.manner.terminal == Terminal::No {
             command.env("GIT_TERMINAL_PROMPT", "0");
@@ -170,6 +175,12 @@ impl<'a> Helper<'a> {
         let found = refs.first().map(|found| found.id);
         if found != edit.expected {
             return Ok(Reported::Unexpected { found });
+        }
+        if let Some(clone) = self.manner.hash.filter(|clone| *clone != kind) {
+            return Err(LinkError::Local(format!(
+                "the clone is of {clone} and the remote of {kind}, which git remote-{} cannot bring together",
+                self.name
+            )));
         }
         let sent = match edit.new {
             None => None,
@@ -448,6 +459,17 @@ impl Process {
             }
             let said = match line.split_once(' ') {
                 Some(("ok", name)) if name == refname => Answer::Ok,
+                // Said of the ref before it: the server put the commit under another name.
+                Some(("option", rest))
+                    if rest.starts_with("refname ") || rest.starts_with("new-oid ") =>
+                {
+                    if matches!(answer, Some(Answer::Ok)) {
+                        answer = Some(Answer::Error(format!(
+                            "the server did something else instead: {rest}"
+                        )));
+                    }
+                    continue;
+                }
                 Some(("error", rest)) => match rest.split_once(' ').unwrap_or((rest, "")) {
                     // git's word for "the server took the command and did not report".
                     (name, "expecting report") if name == refname => {

@@ -10,7 +10,7 @@ mod deadline;
 mod direct;
 mod fetch;
 mod helper;
-mod place;
+mod leavings;
 mod report;
 mod send_pack;
 mod session;
@@ -41,6 +41,8 @@ pub struct Manner<'a> {
     pub words: Words,
     /// The git directory of the clone we stand in, whose configuration git's helpers read.
     pub git_dir: Option<PathBuf>,
+    /// The hash of that clone.
+    pub hash: Option<gix::hash::Kind>,
     /// The object directory of that clone, which a helper's fetch may compare with.
     pub objects: Option<PathBuf>,
     /// The commits that the clone holds, asked for only where a server cannot leave out trees.

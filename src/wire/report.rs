@@ -1,7 +1,8 @@
 //! report-status: what receive-pack says became of the command (gitprotocol-pack(5), "Report Status").
 //!
-//! Pure. Only an `ok` for exactly our ref counts as done; a line about another ref, a line said twice, or a
-//! report that breaks off is no answer.
+//! Pure. Only an `ok` for exactly our ref, done exactly as asked, counts as done; a line about another ref, a line said
+//! twice, or a report that breaks off is no answer. In version 2 of the report a server says in `option` lines that it did
+//! something else instead (a `proc-receive` hook may put the commit under another name).
 
 use gix::bstr::{BStr, ByteSlice};
 
@@ -12,6 +13,11 @@ pub enum Status {
     Ok,
     /// It was not, in the server's words; they may be empty.
     Ng(String),
+}
+
+/// Whether an option of an `ok` says that the command was not carried out as it stood.
+fn changes(option: &[u8]) -> bool {
+    [b"refname ".as_slice(), b"old-oid ", b"new-oid "].iter().any(|name| option.starts_with(name))
 }
 
 /// A reason is a line for people; more than this of it is not kept.
@@ -37,7 +43,17 @@ pub fn parse(report: &[u8], refname: &BStr) -> Result<Status, ReportError> {
     let unpack = lines.next()?.ok_or(ReportError::Malformed)?;
     let unpack = unpack.strip_prefix(b"unpack ").ok_or(ReportError::Malformed)?.as_bstr();
     let mut found = None;
+    let mut ours = false;
     while let Some(line) = lines.next()? {
+        if let Some(option) = line.strip_prefix(b"option ") {
+            if ours && found == Some(Status::Ok) && changes(option) {
+                found = Some(Status::Ng(format!(
+                    "the server did something else instead: {}",
+                    option.as_bstr()
+                )));
+            }
+            continue;
+        }
         let status = if let Some(name) = line.strip_prefix(b"ok ") {
             (name == refname.as_bytes()).then_some(Status::Ok)
         } else if let Some(rest) = line.strip_prefix(b"ng ") {
@@ -47,6 +63,7 @@ pub fn parse(report: &[u8], refname: &BStr) -> Result<Status, ReportError> {
         } else {
             return Err(ReportError::Malformed);
         };
+        ours = status.is_some();
         if let Some(status) = status
             && found.replace(status).is_some()
         {
@@ -110,6 +127,18 @@ mod tests {
             of(&["unpack no space", "ng refs/claims/issue-4 unpacker error"]),
             Ok(Status::Ng("unpacker error: unpack no space".into()))
         );
+    }
+
+    #[test]
+    fn what_was_done_in_another_way_is_not_done() {
+        let done = ["unpack ok", "ok refs/claims/issue-4", "option forced-update"];
+        assert_eq!(of(&done), Ok(Status::Ok), "an option that changes nothing");
+        for option in ["option refname refs/pulls/1", "option new-oid 0123"] {
+            let status = of(&["unpack ok", "ok refs/claims/issue-4", option]);
+            assert!(matches!(status, Ok(Status::Ng(_))), "{status:?}");
+            let about_another = of(&["unpack ok", "ok refs/claims/issue-4", "ok refs/x", option]);
+            assert_eq!(about_another, Ok(Status::Ok));
+        }
     }
 
     #[test]

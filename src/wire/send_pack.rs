@@ -92,10 +92,14 @@ fn say_command(
         format!("{} {} ", edit.expected.unwrap_or(absent), sent.unwrap_or(absent)).into_bytes();
     line.extend_from_slice(edit.refname);
     line.push(0);
-    for wish in ["report-status", "side-band-64k", "quiet"] {
-        if greeting.capabilities.has(wish) {
-            line.extend_from_slice(format!(" {wish}").as_bytes());
-        }
+    // The newer form tells when the server did something else than it was asked to.
+    let report = ["report-status-v2", "report-status"]
+        .into_iter()
+        .find(|form| greeting.capabilities.has(form));
+    for wish in report.into_iter().chain(
+        ["side-band-64k", "quiet"].into_iter().filter(|wish| greeting.capabilities.has(wish)),
+    ) {
+        line.extend_from_slice(format!(" {wish}").as_bytes());
     }
     if greeting.capabilities.has("object-format") {
         line.extend_from_slice(format!(" object-format={}", greeting.kind).as_bytes());

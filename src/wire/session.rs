@@ -42,9 +42,12 @@ impl Session {
     }
 }
 
+/// So many requests may fail before what is left is given up.
+const MOST_FAILURES: usize = 16;
+
 /// Reads `tips` in batches, first on the connection in `open` and then on those that `connect` makes.
 ///
-/// One entry for each of `tips`. A batch that fails takes its own tips with it; a second failure, all that is left.
+/// One entry for each of `tips`. A batch that fails is asked for again in halves, since one bad tip fails them all.
 pub fn read_tips(
     open: &mut Option<Session>,
     mut connect: impl FnMut() -> Result<Conversation, LinkError>,
@@ -55,23 +58,25 @@ pub fn read_tips(
     wanted.sort_unstable();
     wanted.dedup();
     let mut found: HashMap<ObjectId, Tip> = HashMap::new();
-    let mut failures = Vec::new();
-    for batch in wanted.chunks(BATCH) {
-        if failures.len() >= 2 {
-            break;
-        }
+    let mut missing = String::from("the remote did not send it, or it is too large");
+    let mut failures = 0;
+    let mut batches: Vec<&[ObjectId]> = wanted.chunks(BATCH).rev().collect();
+    while let Some(batch) = batches.pop() {
         match read_batch(open, &mut connect, batch, have) {
             Ok(objects) => found.extend(objects),
             Err(error) => {
-                found.extend(batch.iter().map(|id| (*id, Tip::NotRead(error.to_string()))));
-                failures.push(error);
+                failures += 1;
+                if failures >= MOST_FAILURES || matches!(error, LinkError::TimedOut(_)) {
+                    missing = error.to_string();
+                    break;
+                }
+                match batch.split_at(batch.len() / 2) {
+                    ([], [id]) => drop(found.insert(*id, Tip::NotRead(error.to_string()))),
+                    (one, two) => batches.extend([two, one]),
+                }
             }
         }
     }
-    let missing = match failures.last() {
-        Some(error) => error.to_string(),
-        None => "the remote did not send it, or it is too large".into(),
-    };
     tips.iter()
         .map(|id| found.get(id).cloned().unwrap_or_else(|| Tip::NotRead(missing.clone())))
         .collect()

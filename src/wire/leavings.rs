@@ -1,7 +1,7 @@
-//! Temporary folders, gone at every end of the process that leaves it a chance to remove them.
+//! What must not outlive us: temporary folders, and children that no terminal's signals reach.
 //!
-//! Objects on their way to and from git's helpers lie here and not in the clone. An interruption must not leave them
-//! lying around, nor may it change how we end: after the removal the signal does what it would have done.
+//! Objects on their way to and from git's helpers lie in temporary folders and not in the clone. A signal that ends us
+//! takes them, and the children's process groups, along; then it does what it would have done.
 
 use std::{
     io,
@@ -13,6 +13,25 @@ use tempfile::TempDir;
 
 /// The folders that exist now.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The children that lead a process group of their own, by its number.
+static GROUPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Has a child's process group ended with us, until [`ended`].
+pub fn started(group: u32) {
+    #[cfg(unix)]
+    signals::watch();
+    groups().push(group);
+}
+
+/// The group is gone.
+pub fn ended(group: u32) {
+    groups().retain(|other| *other != group);
+}
+
+fn groups() -> MutexGuard<'static, Vec<u32>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn open() -> MutexGuard<'static, Vec<PathBuf>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -47,6 +66,7 @@ impl Drop for Place {
 mod signals {
     use std::{fs, sync::Once, thread};
 
+    use rustix::process::{Pid, Signal, kill_process_group};
     use signal_hook::{
         consts::{SIGHUP, SIGINT, SIGTERM},
         iterator::Signals,
@@ -66,6 +86,11 @@ mod signals {
             let Ok(mut signals) = Signals::new(ends) else { return };
             thread::spawn(move || {
                 for signal in signals.forever() {
+                    for group in super::groups().drain(..) {
+                        if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
+                            let _ = kill_process_group(group, Signal::TERM);
+                        }
+                    }
                     for path in super::open().drain(..) {
                         let _ = fs::remove_dir_all(path);
                     }
