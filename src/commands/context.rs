@@ -10,6 +10,7 @@ use crate::{
     claim::name::ClaimRef,
     held::{Held, HeldRecord, Records},
     output::{ClaimReport, Shown, ui::Progress},
+    remote::Way,
     settings::Settings,
     verdict::{Verdict, Whose},
     wire::{self, Edit, Link, LinkError, Manner, Reported, Terminal, Tip},
@@ -40,9 +41,12 @@ impl<'a> Context<'a> {
             Some(dir) => Some(Held::of(dir, &stage.to.key)?),
             None => None,
         };
-        // Only these children ever ask anybody anything.
         let asks = manner.terminal == Terminal::May
-            && (stage.to.helper.is_some() || stage.to.parsed.scheme == gix::url::Scheme::Ssh);
+            && match stage.to.way {
+                // Only these children ever ask anybody anything.
+                Way::Ssh(_) | Way::Helper(_) => true,
+                Way::Local(_) | Way::Git(_) => false,
+            };
         let progress = stage.ui().progress(&format!("asking {}", stage.to.shown), asks);
         Ok(Self {
             stage,

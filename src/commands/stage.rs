@@ -8,7 +8,7 @@ use crate::{
     checkout::Checkout,
     cli::{Ask, Global, When},
     output::ui::Ui,
-    remote::Destination,
+    remote::{Destination, Way},
     settings::{self, Asked, ColorWhen, Settings},
     wire::{Manner, Terminal, words::Words},
 };
@@ -67,7 +67,10 @@ impl Stage {
     /// How to speak to the remote.
     pub fn manner(&self) -> Manner<'_> {
         let ui = self.ui.clone();
-        let teller = if self.to.helper.is_some() { "git" } else { "remote" };
+        let teller = match self.to.way {
+            Way::Helper(_) => "git",
+            Way::Local(_) | Way::Ssh(_) | Way::Git(_) => "remote",
+        };
         Manner {
             timeout: self.settings.timeout,
             ssh: self.settings.ssh.clone(),

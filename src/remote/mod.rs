@@ -4,7 +4,7 @@
 //! `remote.pushDefault` often name a fork, where a claim would exclude nobody. A remote's URL is the one
 //! that `git remote get-url --push` prints, and whether its transport may be used is decided as git decides it.
 //!
-//! A URL may hold a password. [`Destination::url`] and [`Destination::parsed`] are for the link; people, errors and file
+//! A URL may hold a password. [`Destination::url`] and [`Destination::way`] are for the link; people, errors and file
 //! names get [`Destination::shown`] and [`Destination::key`].
 
 mod configured;
@@ -18,10 +18,7 @@ mod testing;
 
 use std::{fmt, path::Path};
 
-use gix::{
-    bstr::{BStr, BString, ByteSlice},
-    url::Scheme,
-};
+use gix::bstr::{BStr, BString, ByteSlice};
 
 use crate::{
     checkout::Checkout,
@@ -31,9 +28,10 @@ use configured::{Remote, configured, push_urls};
 use permission::allowed;
 use rewrite::Rewrites;
 use shown::{key, quoted, shown, without_credentials};
-use way::{Kind, absolute, exists, kind, path_bytes, real_path};
+use way::{Kind, exists, kind, path_bytes, real_path};
 
 pub use shown::redacted;
+pub use way::Way;
 
 /// The remote that a claim is a ref of.
 #[derive(Clone)]
@@ -42,8 +40,8 @@ pub struct Destination {
     pub name: Option<String>,
     /// The URL as git would use it, after `insteadOf` and `pushInsteadOf`, a path made absolute. It may hold credentials: never print it.
     pub url: BString,
-    /// The same in its parts, with the same warning. The path of a local repository is absolute (or begins with `~user`).
-    pub parsed: gix::Url,
+    /// How it is spoken to, with the same warning.
+    pub way: Way,
     /// The URL for people: escaped, without password, and without user for http(s).
     pub shown: String,
     /// Names the folder of the held records: a hash of the URL without credentials, the same in every worktree.
@@ -52,8 +50,6 @@ pub struct Destination {
     pub upload_pack: Option<String>,
     /// `remote.<name>.receivepack`.
     pub receive_pack: Option<String>,
-    /// The `git-remote-<helper>` that speaks to it; none for paths, `file://`, ssh and `git://`.
-    pub helper: Option<String>,
     /// What the user may want to know about the choice.
     pub hints: Vec<String>,
 }
@@ -61,12 +57,12 @@ pub struct Destination {
 /// Leaves the URL out: it may hold credentials.
 impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Destination { name, shown, key, helper, hints, .. } = self;
+        let Destination { name, way, shown, key, hints, .. } = self;
         f.debug_struct("Destination")
             .field("name", name)
+            .field("way", way)
             .field("shown", shown)
             .field("key", key)
-            .field("helper", helper)
             .field("hints", hints)
             .finish_non_exhaustive()
     }
@@ -284,74 +280,34 @@ fn finish(
         return Err(unusable(url.as_ref(), "it holds a control character"));
     }
     let kind = match vcs {
-        Some(helper) => Kind::Helper(helper.to_owned()),
-        None => kind(url.as_ref()),
-    };
-    let transport = match &kind {
-        Kind::Local(_) => "file",
-        Kind::Ssh => "ssh",
-        Kind::Git => "git",
-        Kind::Helper(helper) if helper.starts_with('-') || helper.contains(['/', '\\']) => {
+        Some(helper) if helper.starts_with('-') || helper.contains(['/', '\\']) => {
             return Err(unusable(url.as_ref(), "its helper has no usable name"));
         }
-        Kind::Helper(helper) => helper,
+        Some(helper) => Kind::Vcs(helper.to_owned()),
+        None => kind(url.as_ref()),
     };
-    allowed(transport, checkout)?;
+    allowed(kind.transport(), checkout)?;
 
-    let (url, parsed) = match &kind {
-        Kind::Local(path) => {
-            let path = absolute(path.as_ref(), base, checkout.environment());
-            let parsed =
-                gix::Url::from_parts(Scheme::File, None, None, None, None, path.clone(), true);
-            // A `file://` URL stays one: the difference matters to `git clone` only, but it is what the user wrote.
-            let url = if url.starts_with(b"file://") { url } else { path };
-            (url, parsed.ok())
+    let way = kind
+        .way(url.as_ref(), base, checkout.environment())
+        .map_err(|reason| unusable(url.as_ref(), reason))?;
+    let (url, hashed) = match &way {
+        // A `file://` URL stays one: the difference matters to `git clone` only, but it is what the user wrote.
+        Way::Local(path) if url.starts_with(b"file://") => (url, real_path(path.as_ref())),
+        Way::Local(path) => (path.clone(), real_path(path.as_ref())),
+        Way::Ssh(_) | Way::Git(_) | Way::Helper(_) => {
+            let hashed = without_credentials(url.as_ref()).trim_end_with(|c| c == '/').into();
+            (url, hashed)
         }
-        Kind::Helper(helper) => {
-            let parsed = gix::url::parse(url.as_bstr()).ok().filter(|_| vcs.is_none());
-            let opaque = || {
-                let scheme = Scheme::HelperUrl(helper.clone());
-                gix::Url::from_parts(scheme, None, None, None, None, url.clone(), true).ok()
-            };
-            let web = matches!(helper.as_str(), "http" | "https") && vcs.is_none();
-            let parsed = parsed.or_else(|| if web { None } else { opaque() });
-            (url, parsed)
-        }
-        Kind::Ssh | Kind::Git => {
-            let scheme = if kind == Kind::Ssh { Scheme::Ssh } else { Scheme::Git };
-            // git takes a URL with blanks in it, gix only one where they are written as %20; both read that alike.
-            let parsed = gix::url::parse(url.as_bstr())
-                .or_else(|_| gix::url::parse(url.replace(" ", "%20").as_bstr()))
-                .ok();
-            (url, parsed.filter(|parsed| parsed.scheme == scheme))
-        }
-    };
-    let parsed =
-        parsed.ok_or_else(|| unusable(url.as_ref(), "it is not a URL that git could use"))?;
-    let dashed = |part: &Option<String>| part.as_ref().is_some_and(|part| part.starts_with('-'));
-    if dashed(&parsed.host) || dashed(&parsed.user) {
-        return Err(unusable(url.as_ref(), "its host begins with '-'"));
-    }
-    if parsed.path.starts_with(b"-") {
-        return Err(unusable(url.as_ref(), "its path begins with '-'"));
-    }
-    let hashed = match &kind {
-        Kind::Local(_) => real_path(parsed.path.as_ref()),
-        _ => without_credentials(url.as_ref()).trim_end_with(|c| c == '/').into(),
-    };
-    let helper = match kind {
-        Kind::Helper(helper) => Some(helper),
-        _ => None,
     };
     Ok(Destination {
         name: name.map(str::to_owned),
         shown: shown(url.as_ref()),
         key: key(hashed.as_ref()),
         url,
-        parsed,
+        way,
         upload_pack: None,
         receive_pack: None,
-        helper,
         hints: Vec::new(),
     })
 }
@@ -363,7 +319,7 @@ fn unusable(text: &BStr, reason: &'static str) -> RemoteError {
 #[cfg(test)]
 mod tests {
     use super::{
-        testing::{choose, choose_in, choose_url, configured},
+        testing::{choose, choose_in, choose_url, configured, path},
         way::path_bytes,
         *,
     };
@@ -459,8 +415,8 @@ mod tests {
         let mut keys = Vec::new();
         for below in ["work", "linked", "linked/sub", "work/.git"] {
             let destination = choose_in(&sandbox, below, Some(".")).unwrap();
-            assert_eq!(destination.parsed.path, path_bytes(&common), "{below}");
-            assert_eq!((&destination.name, &destination.helper), (&None, &None));
+            assert_eq!(path(&destination), path_bytes(&common), "{below}");
+            assert_eq!(destination.name, None);
             keys.push(destination.key);
         }
         let path = choose_in(&sandbox, "linked", Some("../work")).unwrap();

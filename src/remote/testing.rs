@@ -1,6 +1,8 @@
 //! A clone with a configuration, and the choice made in it, for the tests of these modules.
 
-use super::{Destination, RemoteError};
+use gix::bstr::BString;
+
+use super::{Destination, RemoteError, Way};
 use crate::{
     checkout::sandbox::Sandbox,
     settings::{Asked, Settings},
@@ -31,4 +33,12 @@ pub(super) fn choose(sandbox: &Sandbox, typed: Option<&str>) -> Result<Destinati
 
 pub(super) fn choose_url(url: &str) -> Result<Destination, RemoteError> {
     choose(&configured(""), Some(url))
+}
+
+/// Where it is on this machine.
+pub(super) fn path(destination: &Destination) -> BString {
+    match &destination.way {
+        Way::Local(path) => path.clone(),
+        other => panic!("{other:?} is no path"),
+    }
 }

@@ -8,9 +8,8 @@
 use std::process::Command;
 
 use gix::{
-    ObjectId,
+    ObjectId, Url,
     bstr::{BStr, BString},
-    url::Scheme,
 };
 
 use super::{
@@ -24,8 +23,20 @@ use super::{
 };
 use crate::remote::Destination;
 
+/// Who can be spoken to without a helper.
+#[derive(Clone, Copy)]
+pub enum Peer<'a> {
+    /// git's programs on this machine, for the repository at a path.
+    Local(&'a BStr),
+    /// The same on another, through ssh.
+    Ssh(&'a Url),
+    /// A git-daemon.
+    Git(&'a Url),
+}
+
 /// A link to a path, an ssh host or a git-daemon.
 pub struct Direct<'a> {
+    peer: Peer<'a>,
     to: &'a Destination,
     manner: &'a Manner<'a>,
     session: Option<Session>,
@@ -39,9 +50,9 @@ enum Service {
 }
 
 impl<'a> Direct<'a> {
-    /// A link to `to`; nothing is opened yet.
-    pub fn new(to: &'a Destination, manner: &'a Manner<'a>) -> Self {
-        Self { to, manner, session: None }
+    /// A link to `peer`, which is where `to` is; nothing is opened yet.
+    pub fn new(peer: Peer<'a>, to: &'a Destination, manner: &'a Manner<'a>) -> Self {
+        Self { peer, to, manner, session: None }
     }
 
     fn connect(&self, service: Service) -> Result<Conversation, LinkError> {
@@ -52,19 +63,19 @@ impl<'a> Direct<'a> {
             Service::ReceivePack => ("git-receive-pack", &self.to.receive_pack, None),
         };
         let configured = configured.as_deref();
-        let url = &self.to.parsed;
         let words = self.manner.words.fresh();
-        let mut command = match url.scheme {
-            Scheme::Git if self.manner.proxied => {
+        let mut command = match self.peer {
+            Peer::Local(path) => local(configured, program, path, version)?,
+            Peer::Git(_) if self.manner.proxied => {
                 let why = "core.gitProxy or GIT_PROXY_COMMAND is set, and git:// is not spoken through a proxy here";
                 return Err(LinkError::Local(why.into()));
             }
-            Scheme::Git => {
+            Peer::Git(url) => {
                 let host =
                     url.host().ok_or_else(|| LinkError::Local("the URL names no host".into()))?;
                 return tcp::connect(host, url.port, program, &url.path, version, deadline, words);
             }
-            Scheme::Ssh => {
+            Peer::Ssh(url) => {
                 let path: BString = gix::url::expand_path::for_shell(url.path.clone());
                 let program = configured.unwrap_or(program);
                 ssh::command(
@@ -77,7 +88,6 @@ impl<'a> Direct<'a> {
                     deadline,
                 )?
             }
-            _ => local(configured, program, url.path.as_ref(), version)?,
         };
         // What names our repository would mislead a server for another one, and programs that ssh starts.
         clean_repository_environment(&mut command);

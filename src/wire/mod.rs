@@ -22,7 +22,12 @@ use std::{path::PathBuf, time::Duration};
 
 use gix::{ObjectId, bstr::BString};
 
-use crate::{claim::commit::Draft, remote::Destination, settings::Ssh};
+use crate::{
+    claim::commit::Draft,
+    remote::{Destination, Way},
+    settings::Ssh,
+};
+use direct::Peer;
 use words::Words;
 
 pub use child::Terminal;
@@ -51,9 +56,12 @@ pub struct Manner<'a> {
 
 /// The link that the URL of `to` asks for. Nothing is opened before it is used.
 pub fn link<'a>(to: &'a Destination, manner: &'a Manner<'a>) -> Box<dyn Link + 'a> {
-    match &to.helper {
-        Some(helper) => Box::new(helper::Helper::new(helper, to, manner)),
-        None => Box::new(direct::Direct::new(to, manner)),
+    let direct = |peer| -> Box<dyn Link + 'a> { Box::new(direct::Direct::new(peer, to, manner)) };
+    match &to.way {
+        Way::Local(path) => direct(Peer::Local(path.as_ref())),
+        Way::Ssh(url) => direct(Peer::Ssh(url)),
+        Way::Git(url) => direct(Peer::Git(url)),
+        Way::Helper(name) => Box::new(helper::Helper::new(name, to, manner)),
     }
 }
 
