@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 use gix::ObjectId;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::{name::ClaimRef, token::Token};
+use crate::claim::{claim_ref::ClaimRef, token::Token};
 
 /// The folder of all records, in the common git directory.
 const FOLDER: &str = "claims";
@@ -229,7 +229,7 @@ fn read(path: &Path) -> io::Result<HeldRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::name::{ClaimName, Prefix};
+    use crate::claim::{name::ClaimName, prefix::Prefix};
 
     fn claim(name: &str) -> ClaimRef {
         ClaimRef::new(&Prefix::default(), &ClaimName::parse(name).expect("a name"))

@@ -10,7 +10,7 @@ use gix::bstr::{BStr, ByteSlice};
 
 use crate::{
     checkout::{Checkout, boolean},
-    claim::name::{Prefix, PrefixError},
+    claim::prefix::{Prefix, PrefixError},
     escape,
 };
 

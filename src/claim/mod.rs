@@ -5,8 +5,10 @@
 //! should lead to.
 
 pub mod age;
+pub mod claim_ref;
 pub mod commit;
 pub mod name;
+pub mod prefix;
 mod reading;
 pub mod record;
 mod text;

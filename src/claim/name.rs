@@ -1,19 +1,18 @@
-//! What can be claimed and which ref that is, so that one thing has one spelling on the remote, always.
+//! What can be claimed, so that one thing has one spelling on the remote, always.
 //!
-//! A [`ClaimName`] is the one spelling; a [`ClaimRef`] may also be a ref that somebody made by hand and spelled otherwise:
-//! such claims can be seen and cleared, never taken. Nothing here guesses: what is not clearly a name is refused.
+//! Nothing here guesses: what is not clearly a name is refused.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
-use gix::bstr::{BStr, BString, ByteSlice};
+use gix::bstr::ByteSlice;
 
-use super::text;
+use super::{
+    prefix::{Prefix, is_legal_ref},
+    text::quoted,
+};
 
 /// The most bytes that a name has.
 const MAX_NAME: usize = 100;
-
-/// The most bytes of what was typed that an error repeats.
-const MAX_QUOTED: usize = 120;
 
 const ALLOWED: &str = "a name is an issue (42, #42, issue-42, or a URL ending in /issues/42), or a key of \
     a-z, 0-9, '.', '_' and '-' that starts with a letter or digit, has at most 100 bytes, no '..', \
@@ -137,140 +136,11 @@ fn key(lower: String, typed: &str) -> Result<ClaimName, NameError> {
     Ok(ClaimName(lower))
 }
 
-fn quoted(typed: &str) -> String {
-    text::cut(typed, MAX_QUOTED)
-}
-
-fn is_legal_ref(full: &BStr) -> bool {
-    gix::validate::reference::name(full).is_ok()
-}
-
-/// The namespace beneath which every ref is a claim. It starts with `refs/` and ends in `/`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prefix(String);
-
-/// What was set is no namespace for claims.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PrefixError {
-    /// It starts with something else than `refs/`.
-    #[error("{0:?} does not start with refs/, as in refs/claims/")]
-    NotRefs(String),
-    /// Every ref of its kind would be a claim.
-    #[error("{0:?} holds more than claims: name a namespace below it, as in {0}claims/")]
-    TooWide(String),
-    /// A character outside the plain ones.
-    #[error("{0:?} may hold only letters of ASCII, digits, '.', '_', '-' and '/'")]
-    Letters(String),
-    /// No ref beneath it would be legal.
-    #[error("{0:?} is no legal beginning of a ref")]
-    Illegal(String),
-}
-
-impl Prefix {
-    /// The namespace that `typed` names; a missing `/` at its end is added.
-    ///
-    /// Fails for what is not below `refs/`, for the whole of `refs/`, `refs/heads/` or `refs/tags/`, and for what git's
-    /// rules, or plain spelling, forbid.
-    pub fn parse(typed: &str) -> Result<Self, PrefixError> {
-        let mut full = typed.to_owned();
-        if !full.ends_with('/') {
-            full.push('/');
-        }
-        if !full.starts_with("refs/") {
-            return Err(PrefixError::NotRefs(quoted(typed)));
-        }
-        // Servers on some file systems do not tell `refs/Heads/` from `refs/heads/`.
-        if ["refs/", "refs/heads/", "refs/tags/"].iter().any(|wide| full.eq_ignore_ascii_case(wide))
-        {
-            return Err(PrefixError::TooWide(quoted(&full)));
-        }
-        let plain =
-            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
-        if !full.bytes().all(plain) {
-            return Err(PrefixError::Letters(quoted(typed)));
-        }
-        if !is_legal_ref(format!("{full}x").as_bytes().as_bstr()) {
-            return Err(PrefixError::Illegal(quoted(typed)));
-        }
-        Ok(Prefix(full))
-    }
-
-    /// The namespace with `/` at its end.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for Prefix {
-    fn default() -> Self {
-        Prefix("refs/claims/".to_owned())
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A ref beneath the prefix, legal by git's rules: the one spelling of a name, or one that was made by hand.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClaimRef {
-    full: BString,
-    /// Where the prefix ends.
-    start: usize,
-}
-
-impl ClaimRef {
-    /// The ref of a name.
-    pub fn new(prefix: &Prefix, name: &ClaimName) -> Self {
-        ClaimRef { full: format!("{prefix}{name}").into(), start: prefix.0.len() }
-    }
-
-    /// The claim that an advertised ref is, however it is spelled. `None` for a ref elsewhere, and for a name that git's
-    /// rules forbid: no git server has such a ref, so nothing could be done with it.
-    pub fn listed(prefix: &Prefix, full: &BStr) -> Option<Self> {
-        let beneath = full.starts_with(prefix.0.as_bytes()) && is_legal_ref(full);
-        beneath.then(|| ClaimRef { full: full.to_owned(), start: prefix.0.len() })
-    }
-
-    /// The claim that somebody names who wants to act on an existing one: a full ref name beneath the prefix is taken
-    /// verbatim, anything else is a name.
-    ///
-    /// Fails like [`ClaimName::parse`], and for full ref names that are elsewhere or illegal.
-    pub fn typed(prefix: &Prefix, typed: &str) -> Result<Self, NameError> {
-        if !typed.starts_with("refs/") {
-            return Ok(ClaimRef::new(prefix, &ClaimName::parse(typed)?));
-        }
-        if !typed.starts_with(prefix.as_str()) {
-            return Err(NameError::Elsewhere { typed: quoted(typed), prefix: prefix.clone() });
-        }
-        ClaimRef::listed(prefix, typed.as_bytes().as_bstr())
-            .ok_or_else(|| NameError::IllegalRef(quoted(typed)))
-    }
-
-    /// The full name of the ref, `refs/claims/issue-42`.
-    pub fn full(&self) -> &BStr {
-        self.full.as_bstr()
-    }
-
-    /// The name without the prefix, `issue-42`; what is not UTF-8 is replaced.
-    pub fn short(&self) -> Cow<'_, str> {
-        self.full[self.start..].to_str_lossy()
-    }
-
-    /// The name whose one spelling this ref is; `None` for refs made by hand that no name leads to.
-    pub fn name(&self) -> Option<ClaimName> {
-        let short = self.full[self.start..].to_str().ok()?;
-        ClaimName::parse(short).ok().filter(|name| name.as_str() == short)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{super::testing::git, *};
+    use super::{super::claim_ref::ClaimRef, *};
 
     fn parsed(typed: &str) -> String {
         match ClaimName::parse(typed) {
@@ -405,103 +275,6 @@ mod tests {
         assert!(error.len() < 1000, "{}", error.len());
     }
 
-    #[test]
-    fn prefixes() {
-        let prefix = |typed: &str| Prefix::parse(typed).map(|prefix| prefix.to_string());
-        assert_eq!(Prefix::default().to_string(), "refs/claims/");
-        assert_eq!(prefix("refs/claims"), Ok("refs/claims/".into()));
-        assert_eq!(prefix("refs/claims/"), Ok("refs/claims/".into()));
-        assert_eq!(prefix("refs/heads/Claims"), Ok("refs/heads/Claims/".into()));
-        assert_eq!(prefix("refs/tags/claims_1.0/x-y"), Ok("refs/tags/claims_1.0/x-y/".into()));
-        for typed in ["", "/", "claims", "heads/claims/", "REFS/claims"] {
-            assert!(matches!(prefix(typed), Err(PrefixError::NotRefs(_))), "{typed:?}");
-        }
-        for typed in ["refs/", "refs/heads", "refs/heads/", "refs/tags", "refs/Tags/"] {
-            assert!(matches!(prefix(typed), Err(PrefixError::TooWide(_))), "{typed:?}");
-        }
-        for typed in
-            ["refs/clai ms", "refs/cläims", "refs/claims\n", "refs/cl*ms", "refs/a@{b", "refs/a:b"]
-        {
-            assert!(matches!(prefix(typed), Err(PrefixError::Letters(_))), "{typed:?}");
-        }
-        for typed in [
-            "refs//",
-            "refs/claims//",
-            "refs//claims",
-            "refs/.claims",
-            "refs/a..b",
-            "refs/a.lock/b",
-        ] {
-            assert!(matches!(prefix(typed), Err(PrefixError::Illegal(_))), "{typed:?}");
-        }
-    }
-
-    #[test]
-    fn refs_made_by_hand_are_claims_too() {
-        let prefix = Prefix::default();
-        let listed = |full: &[u8]| ClaimRef::listed(&prefix, full.as_bstr());
-        for (full, short, name) in [
-            (&b"refs/claims/issue-42"[..], "issue-42", Some("issue-42")),
-            (b"refs/claims/proj-1", "proj-1", Some("proj-1")),
-            (b"refs/claims/Issue-42", "Issue-42", None),
-            (b"refs/claims/issue-042", "issue-042", None),
-            (b"refs/claims/42", "42", None),
-            (b"refs/claims/issue-x", "issue-x", None),
-            (b"refs/claims/team/issue-42", "team/issue-42", None),
-            (b"refs/claims/caf\xe9", "caf\u{fffd}", None),
-        ] {
-            let claim = listed(full).expect("it is beneath the prefix");
-            assert_eq!(claim.full(), full);
-            assert_eq!(claim.short(), short);
-            assert_eq!(claim.name().map(|name| name.to_string()).as_deref(), name);
-        }
-        for full in [
-            &b"refs/claims/"[..],
-            b"refs/claims",
-            b"refs/claimsx",
-            b"refs/heads/main",
-            b"HEAD",
-            b"",
-            b"refs/claims/../x",
-            b"refs/claims/a\nb",
-        ] {
-            assert_eq!(listed(full), None, "{full:?}");
-        }
-    }
-
-    #[test]
-    fn an_existing_claim_can_be_typed_in_full() {
-        let prefix = Prefix::default();
-        let typed =
-            |typed: &str| ClaimRef::typed(&prefix, typed).map(|claim| claim.full().to_string());
-        assert_eq!(typed("#42"), Ok("refs/claims/issue-42".into()));
-        assert_eq!(typed("refs/claims/issue-42"), Ok("refs/claims/issue-42".into()));
-        assert_eq!(typed("refs/claims/Issue-042/x"), Ok("refs/claims/Issue-042/x".into()));
-        assert_eq!(typed("team/issue-42"), Err(NameError::NotAKey("team/issue-42".into())));
-        assert_eq!(typed("refs/claims/"), Err(NameError::IllegalRef("refs/claims/".into())));
-        assert_eq!(
-            typed("refs/claims/a..b"),
-            Err(NameError::IllegalRef("refs/claims/a..b".into()))
-        );
-        let elsewhere = typed("refs/heads/main").expect_err("it is no claim");
-        assert_eq!(elsewhere.to_string(), r#""refs/heads/main" is not beneath refs/claims/"#);
-    }
-
-    #[test]
-    fn git_and_we_agree_on_what_a_legal_ref_is() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        for name in [
-            "issue-42", "proj-1", "a.lock.b", "x-", "7", "a.b_c-d", "a..b", "a.", "a.lock", ".a",
-            "a/b", "-a", "a/.b", "a.lock/b", "a//b", "a/", "@", "a@{b", "a~b", "ä", "a.b.",
-        ] {
-            let full = format!("refs/claims/{name}");
-            let legal = git(dir.path(), &["check-ref-format", &full], b"").status.success();
-            let ours = ClaimRef::listed(&Prefix::default(), full.as_bytes().as_bstr());
-            assert_eq!(ours.is_some(), legal, "{full}");
-            assert!(legal || ClaimName::parse(name).is_err(), "{name}");
-        }
-    }
-
     /// Text made of the letters that names, URLs and illegal refs are made of.
     fn almost_a_name() -> impl Strategy<Value = String> {
         prop_oneof![
@@ -558,24 +331,6 @@ mod tests {
             };
             if let (Ok(one), Ok(other)) = (ClaimName::parse(&a), ClaimName::parse(&b)) && one == other {
                 prop_assert_eq!(plain(&a), plain(&b));
-            }
-        }
-
-        #[test]
-        fn a_prefix_is_its_own_spelling_and_keeps_names_legal(typed in "refs/[a-zA-Z0-9._/-]{0,12}") {
-            if let Ok(prefix) = Prefix::parse(&typed) {
-                prop_assert_eq!(Prefix::parse(prefix.as_str()), Ok(prefix.clone()));
-                let name = ClaimName::parse("42")?;
-                prop_assert!(is_legal_ref(ClaimRef::new(&prefix, &name).full()));
-            }
-        }
-
-        #[test]
-        fn any_ref_is_read_without_panic(full in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let full = [&b"refs/claims/"[..], &full].concat();
-            if let Some(claim) = ClaimRef::listed(&Prefix::default(), full.as_bstr()) {
-                prop_assert_eq!(claim.full(), full.as_bstr());
-                let _ = (claim.short(), claim.name());
             }
         }
     }

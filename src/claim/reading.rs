@@ -23,9 +23,6 @@ const MAX_RAW_LINE: usize = 4 * text::MAX_LINE;
 /// The most bytes of a note that are looked at.
 const MAX_RAW_NOTE: usize = 4 * text::MAX_NOTE;
 
-/// The most bytes of a broken value that a reason repeats.
-const MAX_QUOTED: usize = 120;
-
 pub(super) fn read(raw: &[u8]) -> Reading {
     let Some(commit) = Commit::split(raw) else {
         return Reading::Unreadable("it is no commit that git would make".to_owned());
@@ -195,7 +192,7 @@ impl Trailers {
                 return Err(format!(
                     "{}: a newer git-claim made it (format {})",
                     key::FORMAT,
-                    text::cut(digits, MAX_QUOTED)
+                    text::quoted(digits)
                 ));
             }
         }
@@ -230,7 +227,7 @@ impl Trailers {
 }
 
 fn broken(key: &str, shape: &str, value: &str) -> String {
-    format!("{key} is not {shape}: {:?}", text::cut(value, MAX_QUOTED))
+    format!("{key} is not {shape}: {:?}", text::quoted(value))
 }
 
 fn time(text: &str) -> Option<DateTime<Utc>> {

@@ -52,6 +52,9 @@ pub(super) fn ident(text: &str) -> String {
 /// The most bytes that a name or an e-mail address keeps.
 const MAX_IDENT: usize = 512;
 
+/// The most bytes of what was typed or read that an error repeats.
+const MAX_QUOTED: usize = 120;
+
 /// `text`, shortened to at most `max` bytes with an ellipsis as its end if it is longer.
 pub(super) fn cut(text: &str, max: usize) -> String {
     const ELLIPSIS: char = '…';
@@ -61,6 +64,11 @@ pub(super) fn cut(text: &str, max: usize) -> String {
     let mut kept = text[..boundary(text, max - ELLIPSIS.len_utf8())].to_owned();
     kept.push(ELLIPSIS);
     kept
+}
+
+/// As much of `text` as an error repeats.
+pub(super) fn quoted(text: &str) -> String {
+    cut(text, MAX_QUOTED)
 }
 
 /// The last place at or before byte `max` where `text` can be cut.

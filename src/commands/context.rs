@@ -7,7 +7,7 @@ use gix::ObjectId;
 
 use super::{look::Seen, stage::Stage, swap::Place};
 use crate::{
-    claim::name::ClaimRef,
+    claim::claim_ref::ClaimRef,
     held::{Held, HeldRecord, Records},
     output::{ClaimReport, Shown, ui::Progress},
     remote::Way,

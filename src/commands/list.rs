@@ -6,7 +6,7 @@ use gix::ObjectId;
 
 use super::{context::Context, look::Seen};
 use crate::{
-    claim::name::ClaimRef,
+    claim::claim_ref::ClaimRef,
     cli,
     held::{HeldRecord, Records},
     output::{ClaimReport, Shown},

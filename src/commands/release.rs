@@ -8,7 +8,7 @@ use super::{
     swap::{self, Looked, Swap},
 };
 use crate::{
-    claim::name::ClaimRef,
+    claim::claim_ref::ClaimRef,
     cli,
     held::{HeldRecord, Records},
     output::ClaimReport,

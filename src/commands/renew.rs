@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     claim::{
+        claim_ref::ClaimRef,
         commit::Draft,
-        name::ClaimRef,
         record::{Reading, Record},
     },
     cli,

@@ -1,7 +1,7 @@
 //! `show`: everything that a claim's record says.
 
 use super::context::Context;
-use crate::{claim::name::ClaimRef, cli, output::ClaimReport, verdict::Verdict};
+use crate::{claim::claim_ref::ClaimRef, cli, output::ClaimReport, verdict::Verdict};
 
 /// Shows one claim, however its ref is spelled.
 pub fn run(args: &cli::Show, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {

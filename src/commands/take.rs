@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     claim::{
+        claim_ref::ClaimRef,
         commit::Draft,
-        name::{ClaimName, ClaimRef},
+        name::ClaimName,
         record::{Reading, Record},
         token::Token,
     },

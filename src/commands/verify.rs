@@ -1,7 +1,7 @@
 //! `verify`: is it still ours?
 
 use super::{context::Context, look};
-use crate::{claim::name::ClaimRef, cli, output::ClaimReport};
+use crate::{claim::claim_ref::ClaimRef, cli, output::ClaimReport};
 
 /// Asks the remote about one claim, and compares with what this clone can prove.
 pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {

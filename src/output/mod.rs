@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use crate::{
-    claim::{name::ClaimRef, record::Reading},
+    claim::{claim_ref::ClaimRef, record::Reading},
     verdict::{Exit, Verdict},
 };
 use ui::Ui;
