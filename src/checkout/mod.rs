@@ -134,7 +134,8 @@ impl Checkout {
         self.place.as_ref()?.work_dir.as_deref()
     }
 
-    fn hash_kind(&self) -> Option<gix::hash::Kind> {
+    /// The hash of its objects.
+    pub fn hash_kind(&self) -> Option<gix::hash::Kind> {
         self.place.as_ref().map(|place| place.hash)
     }
 
