@@ -13,6 +13,7 @@ mod faults;
 mod harness;
 mod isolation;
 mod listing;
+mod oddities;
 mod races;
 mod records;
 mod regressions;

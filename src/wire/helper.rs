@@ -150,8 +150,14 @@ impl<'a> Helper<'a> {
         Ok(Reached::HelperOnly(process))
     }
 
-    /// A conversation with receive-pack, where the helper can give us one.
-    fn receive_pack(&self, mut process: Process) -> Result<Option<Conversation>, LinkError> {
+    /// A conversation with receive-pack, where the helper can give us one. Those for the web cannot, and are not asked.
+    ///
+    /// Such a helper may run the server itself, so it gets no object directory of ours in its environment.
+    fn receive_pack(&self) -> Result<Option<Conversation>, LinkError> {
+        if matches!(self.name, "http" | "https") {
+            return Ok(None);
+        }
+        let mut process = self.start(Objects::None)?;
         if process.can("connect") {
             process.say("connect git-receive-pack")?;
             if process.line()?.is_empty() {
@@ -161,8 +167,13 @@ impl<'a> Helper<'a> {
         Ok(None)
     }
 
-    fn cannot_write(&self) -> LinkError {
-        LinkError::Local(format!("git remote-{} can neither push nor connect", self.name))
+    /// A helper that pushes by itself.
+    fn pusher(&self, objects: Objects<'_>) -> Result<Process, LinkError> {
+        let process = self.start(objects)?;
+        if process.can("push") {
+            return Ok(process);
+        }
+        Err(LinkError::Local(format!("git remote-{} can neither push nor connect", self.name)))
     }
 
     fn push(
@@ -284,33 +295,24 @@ impl Link for Helper<'_> {
 
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {
         self.open = Open::Nothing;
-        let mut process = self.start(Objects::None)?;
-        if process.can("push") {
-            let refs = process.list(" for-push", |name| name == refname)?.0;
-            return Ok(refs.first().map(|found| found.id));
+        if let Some(conversation) = self.receive_pack()? {
+            return send_pack::shown(conversation, refname);
         }
-        match self.receive_pack(process)? {
-            Some(conversation) => send_pack::shown(conversation, refname),
-            None => Err(self.cannot_write()),
-        }
+        let refs = self.pusher(Objects::None)?.list(" for-push", |name| name == refname)?.0;
+        Ok(refs.first().map(|found| found.id))
     }
 
     fn update(&mut self, edit: &Edit<'_>) -> Reported {
         self.open = Open::Nothing;
-        let pushed = place().and_then(|objects| {
-            let mut process = self.start(Objects::ToPush(&objects))?;
-            if process.can("push") {
-                return self.push(&mut process, edit, &objects);
+        let updated = self.receive_pack().and_then(|conversation| match conversation {
+            Some(conversation) => Ok(send_pack::update(conversation, edit)),
+            None => {
+                let objects = place()?;
+                let mut process = self.pusher(Objects::ToPush(&objects))?;
+                self.push(&mut process, edit, &objects)
             }
-            if process.can("connect") {
-                process.say("connect git-receive-pack")?;
-                if process.line()?.is_empty() {
-                    return Ok(send_pack::update(process.into_conversation(), edit));
-                }
-            }
-            Err(LinkError::Local(format!("git remote-{} can neither push nor connect", self.name)))
         });
-        pushed.unwrap_or_else(Reported::Unsent)
+        updated.unwrap_or_else(Reported::Unsent)
     }
 }
 
