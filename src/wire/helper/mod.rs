@@ -9,23 +9,10 @@
 //! The helper runs in the clone, for its configuration, but with an object directory of its own: what it is to
 //! push is laid there and what it fetches lands there, and the clone gains nothing.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    process::Command,
-};
+mod process;
 
-use super::{
-    Advertised, Edit, Link, LinkError, Manner, Reported, Tip,
-    advertisement::{self, Kept},
-    child::{self, Child, PipeReader, PipeWriter, Terminal},
-    conversation::Conversation,
-    deadline::Deadline,
-    leavings::Place,
-    send_pack,
-    session::{Session, read_tips},
-    words::Words,
-};
-use crate::{claim::commit::Draft, remote::Destination};
+use std::process::Command;
+
 use gix::{
     ObjectId,
     bstr::{BStr, ByteSlice},
@@ -33,6 +20,18 @@ use gix::{
     objs::{self, Find, Write as _},
     odb::{self, loose},
 };
+
+use super::{
+    Advertised, Edit, Link, LinkError, Manner, Reported, Tip,
+    child::Terminal,
+    conversation::Conversation,
+    deadline::Deadline,
+    leavings::Place,
+    send_pack,
+    session::{Session, read_tips},
+};
+use crate::{claim::commit::Draft, remote::Destination};
+use process::{Answer, Process};
 
 /// A link through `git remote-<name>`.
 pub struct Helper<'a> {
@@ -111,25 +110,7 @@ impl<'a> Helper<'a> {
                 }
             }
         }
-        let words = self.manner.words.fresh();
-        let (child, reader, writer) =
-            child::spawn(command, self.manner.terminal, deadline, &words)?;
-        let mut process = Process {
-            writer,
-            reader: BufReader::new(reader),
-            child,
-            deadline,
-            words,
-            capabilities: Vec::new(),
-        };
-        process.capabilities = process.ask("capabilities")?;
-        for option in ["verbosity 0", "progress false", "object-format true"] {
-            if process.can("option") {
-                process.say(&format!("option {option}"))?;
-                process.line()?;
-            }
-        }
-        Ok(process)
+        Process::start(command, self.manner.terminal, deadline, self.manner.words.fresh())
     }
 
     /// A conversation with upload-pack through the helper, or the helper itself where it cannot give us one.
@@ -351,166 +332,4 @@ fn read_object(store: &odb::Handle, id: ObjectId) -> Option<Tip> {
         objs::Kind::Commit => Tip::Commit(object.data.to_vec()),
         other => Tip::Other(other),
     })
-}
-
-/// What the helper answers to a push of one ref.
-enum Answer {
-    Ok,
-    Error(String),
-}
-
-/// A running helper, spoken to in lines of text.
-struct Process {
-    // The order matters: hang up before the child is asked to end.
-    writer: PipeWriter,
-    reader: BufReader<PipeReader>,
-    child: Child,
-    deadline: Deadline,
-    words: Words,
-    capabilities: Vec<String>,
-}
-
-impl Process {
-    fn can(&self, what: &str) -> bool {
-        self.capabilities.iter().any(|can| can.trim_start_matches('*') == what)
-    }
-
-    /// Adds a line to what is to be said.
-    fn say_more(&mut self, line: &str) -> Result<(), LinkError> {
-        writeln!(self.writer, "{line}").map_err(|error| self.broken_off(&error))
-    }
-
-    /// Says a line, and all that was held back.
-    fn say(&mut self, line: &str) -> Result<(), LinkError> {
-        self.say_more(line)?;
-        self.writer.flush().map_err(|error| self.broken_off(&error))
-    }
-
-    fn line(&mut self) -> Result<String, LinkError> {
-        let mut line = Vec::new();
-        match self.reader.read_until(b'\n', &mut line) {
-            Ok(_) if line.pop() == Some(b'\n') => Ok(line.to_str_lossy().into_owned()),
-            Ok(_) => Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into())),
-            Err(error) => Err(self.broken_off(&error)),
-        }
-    }
-
-    /// Says a command and takes the lines of its answer, which an empty one ends.
-    fn ask(&mut self, command: &str) -> Result<Vec<String>, LinkError> {
-        self.say(command)?;
-        let mut lines = Vec::new();
-        loop {
-            match self.line()? {
-                line if line.is_empty() => return Ok(lines),
-                line => lines.push(line),
-            }
-        }
-    }
-
-    /// The `wanted` ones of the refs that the helper lists, and the hash of the repository.
-    fn list(
-        &mut self,
-        suffix: &str,
-        wanted: impl Fn(&BStr) -> bool,
-    ) -> Result<(Vec<Advertised>, Kind), LinkError> {
-        self.say(&format!("list{suffix}"))?;
-        let (mut kept, mut kind) = (Kept::default(), None);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            if let Err(error) = self.reader.read_until(b'\n', &mut line) {
-                return Err(self.broken_off(&error));
-            }
-            let Some(line) = line.strip_suffix(b"\n") else {
-                return Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into()));
-            };
-            match line {
-                [] => return Ok((kept.refs, kind.unwrap_or(Kind::Sha1))),
-                [b':', attribute @ ..] => {
-                    if let Some(format) = attribute.strip_prefix(b"object-format ") {
-                        kind = Some(format_of(format)?);
-                    }
-                }
-                // A symbolic ref, or a value that the helper does not know.
-                [b'@' | b'?', ..] => {}
-                line => {
-                    let known = kind.unwrap_or(if line.get(40) == Some(&b' ') {
-                        Kind::Sha1
-                    } else {
-                        Kind::Sha256
-                    });
-                    let (id, name) = advertisement::ref_line(line, known)?;
-                    kind = Some(known);
-                    if wanted(name) {
-                        kept.keep(name, id, None)?;
-                    }
-                }
-            }
-        }
-    }
-
-    /// The answer about `refname` among those of a push. Lines about refs that were not pushed are of no concern.
-    fn answer_to(&mut self, refname: &str) -> Result<Answer, LinkError> {
-        let mut answer = None;
-        loop {
-            let line = self.line()?;
-            if line.is_empty() {
-                return answer.ok_or_else(|| {
-                    LinkError::Nonsense("the helper does not say what became of the ref".into())
-                });
-            }
-            let said = match line.split_once(' ') {
-                Some(("ok", name)) if name == refname => Answer::Ok,
-                // Said of the ref before it: the server put the commit under another name.
-                Some(("option", rest))
-                    if rest.starts_with("refname ") || rest.starts_with("new-oid ") =>
-                {
-                    if matches!(answer, Some(Answer::Ok)) {
-                        answer = Some(Answer::Error(format!(
-                            "the server did something else instead: {rest}"
-                        )));
-                    }
-                    continue;
-                }
-                Some(("error", rest)) => match rest.split_once(' ').unwrap_or((rest, "")) {
-                    // git's word for "the server took the command and did not report".
-                    (name, "expecting report") if name == refname => {
-                        return Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into()));
-                    }
-                    (name, why) if name == refname => {
-                        Answer::Error(why.trim_matches('"').to_owned())
-                    }
-                    _ => continue,
-                },
-                _ => continue,
-            };
-            if answer.replace(said).is_some() {
-                return Err(LinkError::Nonsense(
-                    "the helper says twice what became of the ref".into(),
-                ));
-            }
-        }
-    }
-
-    fn into_conversation(self) -> Conversation {
-        Conversation::new(
-            Box::new(self.reader),
-            Box::new(self.writer),
-            Some(self.child),
-            self.deadline,
-            self.words,
-        )
-    }
-
-    fn broken_off(&self, error: &std::io::Error) -> LinkError {
-        child::broken_off(Some(&self.child), &self.deadline, &self.words, error)
-    }
-}
-
-fn format_of(name: &[u8]) -> Result<Kind, LinkError> {
-    match name {
-        b"sha1" => Ok(Kind::Sha1),
-        b"sha256" => Ok(Kind::Sha256),
-        other => Err(LinkError::Nonsense(format!("unknown object format '{}'", other.as_bstr()))),
-    }
 }
