@@ -32,6 +32,22 @@ fn an_ok_for_another_ref_is_no_claim(kind: Kind) {
     assert_eq!(remote.tip("issue-42"), None);
 }
 
+on!(a_chain_of_renewals_goes_on: path, daemon, ssh, https, https_v0, https_sha256);
+/// git's client side wants to see the parents of the commit to be replaced: over https a second renewal failed.
+fn a_chain_of_renewals_goes_on(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let mut tip = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ").id();
+    for _ in 0..3 {
+        let renewed = clone.claim(&["renew", "42"]).is(0, "renewed issue-42 ").id();
+        assert_eq!(remote.tip("issue-42"), Some(renewed.clone()));
+        assert_eq!(remote.git(&["rev-parse", &format!("{renewed}^")]).trim(), tip);
+        tip = renewed;
+    }
+    let _ = clone.claim(&["release", "42"]).is(0, "released issue-42 ");
+}
+
 /// Of `<helper>::<address>` the helper was given the whole, and no such remote worked.
 #[test]
 fn a_helper_is_given_its_address() {

@@ -204,7 +204,9 @@ impl Drop for Child {
                 self.end();
             }
         }
-        leavings::ended(self.process.id());
+        if self.leads {
+            leavings::ended(self.process.id());
+        }
     }
 }
 
