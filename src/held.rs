@@ -94,6 +94,13 @@ pub struct Records {
     pub damaged: Vec<String>,
 }
 
+impl Records {
+    /// Whether one of them is of a take that is known to have been won.
+    pub fn won(&self) -> bool {
+        self.own.iter().any(|record| record.tip.is_some())
+    }
+}
+
 impl HeldRecord {
     /// The claim's id, if the take is known to have been won.
     pub fn tip(&self) -> Option<ObjectId> {

@@ -77,7 +77,7 @@ impl<'a> Context<'a> {
         let found = refs.into_iter().find(|found| found.name == *claim.full());
         let found = match found {
             Some(found) => Some((found.id, found.symref)),
-            None if records.own.iter().any(|record| record.tip.is_some()) => {
+            None if records.won() => {
                 // The reading side has answered: a writing side that cannot be asked takes nothing from that.
                 self.link.shown_for_writing(claim.full()).unwrap_or_default().map(|id| (id, None))
             }
@@ -192,9 +192,7 @@ impl<'a> Context<'a> {
             Verdict::Unknown(_) | Verdict::Refused(_) => {
                 "do not go by the claim until an answer says that it is yours"
             }
-            Verdict::Lost(_) | Verdict::Free
-                if records.own.iter().any(|record| record.tip.is_some()) =>
-            {
+            Verdict::Lost(_) | Verdict::Free if records.won() => {
                 "this clone had it: somebody cleared or took it, or another process here released it; stop before you push"
             }
             _ => return None,

@@ -60,15 +60,15 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
 fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
     let records = context.records(Some(claim));
     // With the tip on record, the write itself finds out whether it is still there; else ask first.
-    let (expected, base) = match records.own.first().and_then(HeldRecord::tip) {
-        Some(tip) => (tip, None),
+    let expected = match records.own.first().and_then(HeldRecord::tip) {
+        Some(tip) => tip,
         None => match context.look(claim, &records) {
-            Ok(Some(seen)) if seen.whose(&records) == Whose::Ours => (seen.id, seen.commit),
+            Ok(Some(seen)) if seen.whose(&records) == Whose::Ours => seen.id,
             Ok(seen) => return not_ours(claim, seen.as_ref(), &records, context),
             Err(error) => return context.report_failure(claim, error),
         },
     };
-    let swap = Swap { act: Act::Release, expected: Some(expected), base, draft: None };
+    let swap = Swap { act: Act::Release, expected: Some(expected), base: None, draft: None };
     let outcome = swap::drive(&mut context.place(claim, &records), swap);
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict.clone(), seen, &records);

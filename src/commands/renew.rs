@@ -117,7 +117,7 @@ fn renew(
     let mut report = context.report(claim, outcome.verdict, seen, records);
     match report.verdict {
         Verdict::Renewed(id) => {
-            match (outcome.commit.and_then(|commit| String::from_utf8(commit).ok()), seen) {
+            match (outcome.commit, seen) {
                 (Some(commit), _) => {
                     context.write(
                         claim,

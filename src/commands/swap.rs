@@ -51,8 +51,8 @@ pub struct Outcome {
     pub looked: Looked,
     /// Whether a command of ours left whose end is not known: it may still land.
     pub pending: bool,
-    /// The raw commit at the new tip, if it is the one that was sent.
-    pub commit: Option<Vec<u8>>,
+    /// The raw commit at the new tip, if it is the one that was sent: text, as all that we write.
+    pub commit: Option<String>,
 }
 
 /// The end of a look at the ref.
@@ -162,10 +162,10 @@ fn look(place: &mut dyn Place, act: Act, sent: &[ObjectId]) -> (Now, Looked) {
     }
 }
 
-fn new_commit(draft: Option<&Draft>, verdict: &Verdict) -> Option<Vec<u8>> {
+fn new_commit(draft: Option<&Draft>, verdict: &Verdict) -> Option<String> {
     let (Verdict::Claimed(id) | Verdict::Renewed(id)) = verdict else { return None };
     let encoded = draft?.encode(id.kind());
-    (encoded.id == *id).then_some(encoded.data)
+    String::from_utf8(encoded.data).ok().filter(|_| encoded.id == *id)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use gix::ObjectId;
 
 use super::{
     context::Context,
-    look::Seen,
+    look::{self, Seen},
     swap::{self, Outcome, Swap},
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     held::{self, HeldRecord, Records},
     identity::{self, Identity},
     output::{ClaimReport, Shown},
-    verdict::{Act, Verdict, Whose},
+    verdict::{Act, Verdict},
 };
 
 /// Takes one claim.
@@ -111,9 +111,8 @@ fn resume(claim: &ClaimRef, records: &Records, context: &mut Context<'_>) -> Opt
         Ok(seen) => seen?,
         Err(error) => return Some(context.report_failure(claim, error)),
     };
-    if let Whose::Unread(why) = seen.whose(records) {
-        let why = format!("it is there, but whose it is cannot be told: {why}");
-        return Some(context.report(claim, Verdict::Unknown(why), Some(&seen), records));
+    if let unknown @ Verdict::Unknown(_) = look::verdict(Some(&seen), records) {
+        return Some(context.report(claim, unknown, Some(&seen), records));
     }
     context.keep(claim, seen.proof(records)?, &seen);
     Some(context.report(claim, Verdict::Claimed(seen.id), Some(&seen), records))
@@ -130,8 +129,8 @@ fn settle(
 ) -> ClaimReport {
     let mut report = context.report(claim, outcome.verdict, outcome.looked.seen(), records);
     if let Verdict::Claimed(id) = report.verdict {
-        let commit = outcome.commit.and_then(|commit| String::from_utf8(commit).ok());
-        context.write(claim, &HeldRecord { tip: Some(id.to_string()), commit, ..pending });
+        let tip = Some(id.to_string());
+        context.write(claim, &HeldRecord { tip, commit: outcome.commit, ..pending });
         return ClaimReport {
             id: Some(id),
             mine: true,
