@@ -23,6 +23,9 @@ pub const PREFIX: &str = "claim.prefix";
 pub const TIMEOUT: &str = "claim.timeout";
 /// The default of [`TIMEOUT`].
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How a claim is released: `delete` its ref, or `mark` it by a child commit that says so, for hosts that allow no
+/// deletion. Unset: [`ReleaseBy::default`].
+pub const RELEASE: &str = "claim.release";
 /// Who holds the claims taken here: `Name` or `Name <email>`. Unset: git's author identity.
 pub const WHO: &str = "claim.who";
 /// The environment's word for [`WHO`], before the configuration's.
@@ -63,6 +66,16 @@ pub enum ColorWhen {
     Never,
 }
 
+/// How a claim is released.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReleaseBy {
+    /// Its ref goes.
+    #[default]
+    Deletion,
+    /// Its ref stays, and a child of its commit says that it is released.
+    Mark,
+}
+
 /// What it means.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -70,6 +83,8 @@ pub struct Settings {
     pub prefix: Prefix,
     /// How long one exchange may take, never zero.
     pub timeout: Duration,
+    /// How a claim is released.
+    pub release: ReleaseBy,
     /// The holder to show instead of git's author identity.
     pub who: Option<String>,
     /// When to colour.
@@ -162,6 +177,14 @@ impl Settings {
         Ok(Settings {
             prefix,
             timeout,
+            release: match config.string(RELEASE) {
+                None => ReleaseBy::default(),
+                Some(value) => match value.as_bytes() {
+                    b"delete" => ReleaseBy::Deletion,
+                    b"mark" => ReleaseBy::Mark,
+                    _ => return Err(bad(RELEASE, value, "use delete or mark")),
+                },
+            },
             who: gather_who(who, checkout)?,
             color: gather_color(color, checkout)?,
             remote,

@@ -141,6 +141,7 @@ fn record(before: &[u8], block: &[u8]) -> Result<Record, String> {
             trailers.parsed(key::TOKEN, "32 hexadecimal digits", |text| text.parse().ok())?,
         )?,
         renewed_at: trailers.parsed(key::RENEWED, "a time such as 2026-11-30T16:34:00Z", time)?,
+        released_at: trailers.parsed(key::RELEASED, "a time such as 2026-11-30T16:34:00Z", time)?,
         heartbeat: trailers.parsed(key::HEARTBEAT, "a number of seconds above 0", |text| {
             number(text).filter(|seconds| *seconds > 0)
         })?,

@@ -19,6 +19,7 @@ pub(super) mod key {
     pub(crate) const AT: &str = "Claimed-At";
     pub(crate) const TOKEN: &str = "Claim-Token";
     pub(crate) const RENEWED: &str = "Renewed-At";
+    pub(crate) const RELEASED: &str = "Released-At";
     pub(crate) const HEARTBEAT: &str = "Heartbeat";
     pub(crate) const TOOK_OVER: &str = "Took-Over";
     pub(crate) const REASON: &str = "Reason";
@@ -27,9 +28,9 @@ pub(super) mod key {
     pub(crate) const JOB: &str = "Job";
     pub(crate) const PROCESS: &str = "Process";
     /// All of them; others are left to later versions and other tools.
-    pub(crate) const ALL: [&str; 14] = [
-        CLAIM, FORMAT, BY, ON, AT, TOKEN, RENEWED, HEARTBEAT, TOOK_OVER, REASON, HEAD, BRANCH, JOB,
-        PROCESS,
+    pub(crate) const ALL: [&str; 15] = [
+        CLAIM, FORMAT, BY, ON, AT, TOKEN, RENEWED, RELEASED, HEARTBEAT, TOOK_OVER, REASON, HEAD,
+        BRANCH, JOB, PROCESS,
     ];
 }
 
@@ -112,6 +113,8 @@ pub struct Record {
     pub token: Token,
     /// The time of the last renewal.
     pub renewed_at: Option<DateTime<Utc>>,
+    /// When it was released, where that is marked rather than done by deleting the ref: nobody holds it any more.
+    pub released_at: Option<DateTime<Utc>>,
     /// The promised seconds between renewals.
     pub heartbeat: Option<u32>,
     /// The claim that this one took over.
@@ -166,6 +169,7 @@ impl Record {
             (key::AT, Some(timestamp(self.claimed_at))),
             (key::TOKEN, Some(self.token.to_string())),
             (key::RENEWED, self.renewed_at.map(timestamp)),
+            (key::RELEASED, self.released_at.map(timestamp)),
             (key::HEARTBEAT, self.heartbeat.map(|seconds| seconds.to_string())),
             (key::TOOK_OVER, took_over),
             (key::REASON, self.reason),
@@ -191,6 +195,7 @@ impl Record {
             claimed_at: whole_seconds(self.claimed_at),
             token: self.token,
             renewed_at: self.renewed_at.map(whole_seconds),
+            released_at: self.released_at.map(whole_seconds),
             heartbeat: self.heartbeat.filter(|seconds| *seconds > 0),
             took_over: self
                 .took_over
@@ -267,6 +272,14 @@ impl Reading {
             Reading::ByHand(_) | Reading::Unreadable(_) => None,
         }
     }
+
+    /// When it was released, if the record says so: then the ref is there and nobody holds the claim.
+    pub fn released(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Reading::Claim(record) => record.released_at,
+            Reading::ByHand(_) | Reading::Unreadable(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -292,6 +305,7 @@ pub(super) mod tests {
             claimed_at: at("2026-11-30T16:34:00Z"),
             token: Token::from_bytes([0x5e; 16]),
             renewed_at: None,
+            released_at: None,
             heartbeat: None,
             took_over: None,
             reason: None,
@@ -311,6 +325,7 @@ pub(super) mod tests {
             ),
             host: Some("ci-7".into()),
             renewed_at: Some(at("2026-11-30T16:36:00Z")),
+            released_at: Some(at("2026-11-30T16:38:00Z")),
             heartbeat: Some(120),
             took_over: Some(TookOver {
                 id: "4b825dc6".into(),
@@ -353,6 +368,7 @@ Claimed-On: ci-7
 Claimed-At: 2026-11-30T16:34:00Z
 Claim-Token: 5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e
 Renewed-At: 2026-11-30T16:36:00Z
+Released-At: 2026-11-30T16:38:00Z
 Heartbeat: 120
 Took-Over: 4b825dc6 Bob <bob@example.com>
 Reason: silent since Monday
@@ -485,6 +501,7 @@ Process: 4711 889123 -
             (value(), option::of(note()), person(), option::of(value()), time(), any::<[u8; 16]>());
         let then = (
             option::of(time()),
+            option::of(time()),
             option::of(any::<u32>()),
             option::of((value(), value()).prop_map(|(id, who)| TookOver { id, who })),
             option::of(value()),
@@ -499,7 +516,7 @@ Process: 4711 889123 -
         );
         (first, then).prop_map(|(first, then)| {
             let (claim, note, holder, host, claimed_at, token) = first;
-            let (renewed_at, heartbeat, took_over, reason, head, branch, job, process) = then;
+            let (renewed_at, released_at, heartbeat, took_over, reason, head, branch, job, process) = then;
             Record {
                 claim,
                 note,
@@ -508,6 +525,7 @@ Process: 4711 889123 -
                 claimed_at,
                 token: Token::from_bytes(token),
                 renewed_at,
+                released_at,
                 heartbeat,
                 took_over,
                 reason,

@@ -77,6 +77,7 @@ fn record(
         claimed_at: context.now,
         token,
         renewed_at: None,
+        released_at: None,
         heartbeat: None,
         took_over: None,
         reason: None,
