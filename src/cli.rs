@@ -144,8 +144,10 @@ Examples:
     git claim take 42
     git claim take 42 --note 'the login loop, from the hourly sweep'
     git claim take client-release-archive --remote .
+    git claim take 42 --over 1f6e0c94c2d5 --reason 'ci-7 is gone since Monday'
 
-Exit status: 0 claimed, 75 held by somebody else, 77 refused, 69 could not tell"
+Exit status: 0 claimed, 75 held by somebody else, 77 refused, 69 could not tell; with --over also 3, it is another by now, \
+or gone"
     )]
     Take(Take),
 
@@ -244,6 +246,17 @@ pub struct Take {
     /// clone.
     #[arg(long)]
     pub resume: bool,
+
+    /// Take over somebody else's claim, if its id is still ID
+    ///
+    /// Take over somebody else's claim, if its id is still ID: 7 or more hex digits, as a report showed them. If its
+    /// holder renewed or released it since, nothing happens. Needs `--reason`.
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "reason", conflicts_with = "resume")]
+    pub over: Option<String>,
+
+    /// Why it is taken over, for the one whose claim it was
+    #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other, requires = "over")]
+    pub reason: Option<String>,
 }
 
 /// `git claim release`.

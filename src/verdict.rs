@@ -19,6 +19,8 @@ pub enum Act {
     Clear,
     /// Move it to a child of what it holds, since it is ours.
     Renew,
+    /// Move it to a child of exactly what the user named, whosever that is, and make it ours.
+    Over,
 }
 
 /// The answer.
@@ -182,6 +184,8 @@ pub enum Whose {
     Ours,
     /// Not ours.
     Others,
+    /// Nobody's: the record says that the claim was released.
+    Nobody,
     /// It cannot be told: the record at the tip, or our own, could not be read.
     Unread(String),
 }
@@ -205,12 +209,14 @@ pub enum Step {
     Settled(Verdict),
     /// Send the same once more; when the caller's chances are used up, this is the answer.
     Again(Verdict),
-    /// The tip moved and is ours: go on from there. When the caller's chances are used up, this is the answer.
-    Follow(ObjectId, Verdict),
+    /// The ref holds another value, which may be replaced as well: go on from there. When the caller's chances are used
+    /// up, this is the answer.
+    Follow(Option<ObjectId>, Verdict),
 }
 
 const CONTRADICTS: &str =
     "the remote contradicts itself: what it shows for writing is not what it shows for reading";
+const BUSY: &str = "the claim keeps being released and taken while it is to be taken";
 const HIDDEN: &str = "the remote hides the claim from those who write";
 
 /// The answer that the report gives by itself, or the doubt that a look at the ref has to clear up.
@@ -219,20 +225,21 @@ const HIDDEN: &str = "the remote hides the claim from those who write";
 /// writing side's own word that it landed.
 pub fn settle(act: Act, reported: Reported, sent: &[ObjectId]) -> Result<Verdict, Doubt> {
     match (act, reported) {
-        (Act::Take, Reported::Done(Some(id))) => Ok(Verdict::Claimed(id)),
+        (Act::Take | Act::Over, Reported::Done(Some(id))) => Ok(Verdict::Claimed(id)),
         (Act::Renew, Reported::Done(Some(id))) => Ok(Verdict::Renewed(id)),
-        (Act::Release | Act::Clear, Reported::Done(None)) => Ok(Verdict::Released),
-        (Act::Take | Act::Renew, Reported::Done(None))
-        | (Act::Release | Act::Clear, Reported::Done(Some(_))) => {
+        // By deletion or by a mark.
+        (Act::Release | Act::Clear, Reported::Done(_)) => Ok(Verdict::Released),
+        (Act::Take | Act::Over | Act::Renew, Reported::Done(None)) => {
             Err(Doubt::Lost("the report is about another kind of update".into()))
         }
         (_, Reported::Unsent(error)) => Ok(Verdict::of_failure(error)),
-        (Act::Take, Reported::Unexpected { found: Some(id) }) if sent.contains(&id) => {
-            Ok(Verdict::Claimed(id))
-        }
-        (Act::Renew, Reported::Unexpected { found: Some(id) }) if sent.contains(&id) => {
-            Ok(Verdict::Renewed(id))
-        }
+        // The same claim elsewhere, by the writing side's own word.
+        (_, Reported::Elsewhere { id, .. }) => Ok(Verdict::Held(id)),
+        (_, Reported::Unexpected { found: Some(id) }) if sent.contains(&id) => Ok(match act {
+            Act::Take | Act::Over => Verdict::Claimed(id),
+            Act::Renew => Verdict::Renewed(id),
+            Act::Release | Act::Clear => Verdict::Released,
+        }),
         (_, Reported::Unexpected { found }) => Err(Doubt::Unexpected(found)),
         (_, Reported::Refused { reason, .. }) => Err(Doubt::Refused(reason)),
         (_, Reported::Lost { error, .. }) => Err(Doubt::Lost(error.to_string())),
@@ -245,22 +252,46 @@ pub fn settle(act: Act, reported: Reported, sent: &[ObjectId]) -> Result<Verdict
 /// earlier try, may still be under way to the server.
 pub fn weigh(act: Act, expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
     match act {
-        Act::Take => weigh_take(doubt, now),
+        Act::Take => weigh_take(expected, doubt, now),
         Act::Release => weigh_release(expected, doubt, now, left),
         Act::Clear => weigh_clear(expected, doubt, now, left),
         Act::Renew => weigh_renew(expected, doubt, now),
+        Act::Over => weigh_over(expected, doubt, now),
     }
 }
 
-fn weigh_take(doubt: Doubt, now: Now) -> Step {
-    use Step::{Again, Settled};
+/// A take expects nothing there, or the mark of a release.
+fn weigh_take(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
+    use Step::{Again, Follow, Settled};
     match (doubt, now) {
         // Whatever was said: the ref holds what we sent.
         (_, Now::At(id, Whose::Ours)) => Settled(Verdict::Claimed(id)),
         (_, Now::At(id, Whose::Others | Whose::Unread(_))) => Settled(Verdict::Held(id)),
+        (Doubt::Unexpected(Some(shown)), Now::At(id, Whose::Nobody)) if shown != id => {
+            // The reading side lags behind a claim that the writing side shows.
+            if expected == Some(id) {
+                Again(Verdict::Held(shown))
+            } else {
+                Follow(Some(id), Verdict::Held(shown))
+            }
+        }
+        (Doubt::Unexpected(None), Now::At(_, Whose::Nobody)) => {
+            Again(Verdict::Unknown(CONTRADICTS.into()))
+        }
+        // Released: ours as a child of the mark.
+        (_, Now::At(id, Whose::Nobody)) if Some(id) != expected => {
+            Follow(Some(id), Verdict::Unknown(BUSY.into()))
+        }
+        (Doubt::Unexpected(Some(_)), Now::At(_, Whose::Nobody)) => {
+            Again(Verdict::Unknown(CONTRADICTS.into()))
+        }
+        (Doubt::Refused(reason), Now::At(_, Whose::Nobody)) => again_if_passing(reason),
+        (Doubt::Lost(why), Now::At(_, Whose::Nobody)) => Again(Verdict::Unknown(why)),
         // The writing side showed somebody's claim; the reading side lags, hides it, or it was released just now.
         (Doubt::Unexpected(Some(id)), Now::Absent) => Again(Verdict::Held(id)),
         (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Settled(Verdict::Held(id)),
+        // The mark that was to be replaced is gone.
+        (_, Now::Absent) if expected.is_some() => Follow(None, Verdict::Unknown(BUSY.into())),
         // Not to be had: a take expects nothing there.
         (Doubt::Unexpected(None), Now::Absent) => Again(Verdict::Unknown(CONTRADICTS.into())),
         (Doubt::Unexpected(None), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
@@ -278,6 +309,12 @@ fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool)
     match (doubt, now) {
         // An earlier deletion of ours went out, and the writing side does not have the ref any more.
         (Doubt::Unexpected(None), _) if left => Settled(Verdict::Released),
+        // By a mark: of ours, or of another process of this clone, or of whoever had the claim meanwhile.
+        (Doubt::Unexpected(_), Now::At(_, Whose::Nobody)) if left => Settled(Verdict::Released),
+        (Doubt::Unexpected(_), Now::At(_, Whose::Nobody)) => Settled(Verdict::Free),
+        (Doubt::Refused(_) | Doubt::Lost(_), Now::At(_, Whose::Nobody)) => {
+            Settled(Verdict::Released)
+        }
         (Doubt::Unexpected(None), Now::Absent) => Settled(Verdict::Free),
         (Doubt::Unexpected(None), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
         (Doubt::Unexpected(None), Now::At(id, _)) if Some(id) == expected => {
@@ -298,7 +335,7 @@ fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool)
         (Doubt::Lost(why), Now::NotRead(_)) => Settled(Verdict::Unknown(why)),
         // Renewed meanwhile by another process of this clone.
         (_, Now::At(id, Whose::Ours)) => Follow(
-            id,
+            Some(id),
             Verdict::Unknown("the claim keeps being renewed while it is to be released".into()),
         ),
         (_, Now::At(_, Whose::Unread(why))) => Settled(Verdict::Unknown(why)),
@@ -317,7 +354,11 @@ fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool)
 /// its living holder above all, stays.
 fn weigh_clear(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
     match (doubt, now) {
-        (_, Now::At(id, _)) if Some(id) != expected => Step::Settled(Verdict::Moved(id)),
+        (_, Now::At(id, Whose::Ours | Whose::Others | Whose::Unread(_)))
+            if Some(id) != expected =>
+        {
+            Step::Settled(Verdict::Moved(id))
+        }
         (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Step::Settled(Verdict::Moved(id)),
         (doubt, now) => weigh_release(expected, doubt, now, left),
     }
@@ -326,6 +367,7 @@ fn weigh_clear(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -
 fn weigh_renew(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
     use Step::{Again, Follow, Settled};
     match (doubt, now) {
+        (_, Now::At(_, Whose::Nobody)) => Settled(Verdict::Free),
         (Doubt::Unexpected(None), Now::At(id, _)) if Some(id) == expected => {
             Again(Verdict::Refused(HIDDEN.into()))
         }
@@ -344,12 +386,28 @@ fn weigh_renew(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
         (Doubt::Refused(_) | Doubt::Lost(_), Now::At(id, Whose::Ours)) => {
             Settled(Verdict::Renewed(id))
         }
-        (Doubt::Unexpected(_), Now::At(id, Whose::Ours)) => Follow(id, Verdict::Yours(id)),
+        (Doubt::Unexpected(_), Now::At(id, Whose::Ours)) => Follow(Some(id), Verdict::Yours(id)),
         (_, Now::At(id, Whose::Others)) => Settled(Verdict::Lost(id)),
         (_, Now::At(_, Whose::Unread(why))) => Settled(Verdict::Unknown(why)),
         (Doubt::Unexpected(_), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
         (Doubt::Refused(reason), Now::NotRead(why)) => Settled(refused_then(&reason, &why)),
         (Doubt::Lost(why), Now::NotRead(_)) => Settled(Verdict::Unknown(why)),
+    }
+}
+
+/// As a renewal, but what was named is one commit: whatever stands there now instead, a renewal by its living holder
+/// above all, stays. "Ours" is only what this invocation sent.
+fn weigh_over(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
+    use Step::Settled;
+    match (doubt, now) {
+        (_, Now::At(id, Whose::Ours)) => Settled(Verdict::Claimed(id)),
+        // Released meanwhile: it is for everybody to take.
+        (_, Now::At(_, Whose::Nobody)) => Settled(Verdict::Free),
+        (_, Now::At(id, Whose::Others | Whose::Unread(_))) if Some(id) != expected => {
+            Settled(Verdict::Moved(id))
+        }
+        (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Settled(Verdict::Moved(id)),
+        (doubt, now) => weigh_renew(expected, doubt, now),
     }
 }
 
@@ -413,6 +471,8 @@ mod tests {
             Now::At(id('b'), Whose::Ours),
             Now::At(id('b'), Whose::Others),
             Now::At(id('b'), Whose::Unread("?".into())),
+            Now::At(id('a'), Whose::Nobody),
+            Now::At(id('b'), Whose::Nobody),
             Now::NotRead("down".into()),
         ]
     }
@@ -426,12 +486,11 @@ mod tests {
     }
 
     /// One line a doubt: what each look leads to, with no command under way and, where that differs, with one.
-    fn table(act: Act) -> String {
+    fn table(act: Act, expected: Option<ObjectId>) -> String {
         let mut table = String::new();
         for (name, doubt) in doubts() {
             let cells = looks().into_iter().map(|now| {
-                let step =
-                    |left| word(&weigh(act, Some(id('a')), doubt.clone(), now.clone(), left));
+                let step = |left| word(&weigh(act, expected, doubt.clone(), now.clone(), left));
                 let (plain, left) = (step(false), step(true));
                 if plain == left { plain } else { format!("{plain}|{left}") }
             });
@@ -440,33 +499,71 @@ mod tests {
         table
     }
 
-    // Columns: absent, expected and ours, another and ours, another's, another and unread, look failed.
+    // Columns: absent, expected and ours, another and ours, another's, another and unread, expected and released,
+    // another and released, look failed.
     // `x|y`: y with a command of ours under way.
 
     #[test]
     fn the_table_of_a_take() {
         assert_eq!(
-            table(Act::Take),
+            table(Act::Take, None),
             "\
-absent again/unknown claimed claimed held held unknown
-other  again/held claimed claimed held held held
-policy refused claimed claimed held held unknown
-race   again/refused claimed claimed held held unknown
-lost   again/unknown claimed claimed held held unknown
+absent again/unknown claimed claimed held held again/unknown again/unknown unknown
+other  again/held claimed claimed held held follow/held follow/unknown held
+policy refused claimed claimed held held follow/unknown follow/unknown unknown
+race   again/refused claimed claimed held held follow/unknown follow/unknown unknown
+lost   again/unknown claimed claimed held held follow/unknown follow/unknown unknown
 "
+        );
+    }
+
+    #[test]
+    fn the_table_of_a_take_where_a_release_was_marked() {
+        assert_eq!(
+            table(Act::Take, Some(id('a'))),
+            "\
+absent follow/unknown claimed claimed held held again/unknown again/unknown unknown
+other  again/held claimed claimed held held again/held follow/unknown held
+policy follow/unknown claimed claimed held held refused follow/unknown unknown
+race   follow/unknown claimed claimed held held again/refused follow/unknown unknown
+lost   follow/unknown claimed claimed held held again/unknown follow/unknown unknown
+"
+        );
+    }
+
+    #[test]
+    fn the_table_of_a_takeover() {
+        assert_eq!(
+            table(Act::Over, Some(id('a'))),
+            "\
+absent free claimed claimed moved moved free free unknown
+other  again/unknown claimed claimed moved moved free free moved
+policy free claimed claimed moved moved free free unknown
+race   free claimed claimed moved moved free free unknown
+lost   free claimed claimed moved moved free free unknown
+"
+        );
+        // What was named is still there.
+        let step = |doubt| {
+            word(&weigh(Act::Over, Some(id('a')), doubt, Now::At(id('a'), Whose::Others), false))
+        };
+        let steps: Vec<String> = doubts().into_iter().map(|(_, doubt)| step(doubt)).collect();
+        assert_eq!(
+            steps,
+            ["again/refused", "again/unknown", "refused", "again/refused", "again/unknown"]
         );
     }
 
     #[test]
     fn the_table_of_a_release() {
         assert_eq!(
-            table(Act::Release),
+            table(Act::Release, Some(id('a'))),
             "\
-absent free|released again/refused|released follow/unknown|released lost|released unknown|released unknown|released
-other  again/unknown again/unknown follow/unknown lost|released unknown unknown
-policy released refused follow/unknown lost unknown unknown
-race   released again/refused follow/unknown lost unknown unknown
-lost   released again/unknown follow/unknown released unknown unknown
+absent free|released again/refused|released follow/unknown|released lost|released unknown|released free|released free|released unknown|released
+other  again/unknown again/unknown follow/unknown lost|released unknown free|released free|released unknown
+policy released refused follow/unknown lost unknown released released unknown
+race   released again/refused follow/unknown lost unknown released released unknown
+lost   released again/unknown follow/unknown released unknown released released unknown
 "
         );
     }
@@ -474,13 +571,13 @@ lost   released again/unknown follow/unknown released unknown unknown
     #[test]
     fn the_table_of_a_clearing() {
         assert_eq!(
-            table(Act::Clear),
+            table(Act::Clear, Some(id('a'))),
             "\
-absent free|released again/refused|released moved moved moved unknown|released
-other  again/unknown again/unknown moved moved moved moved
-policy released refused moved moved moved unknown
-race   released again/refused moved moved moved unknown
-lost   released again/unknown moved moved moved unknown
+absent free|released again/refused|released moved moved moved free|released free|released unknown|released
+other  again/unknown again/unknown moved moved moved free|released free|released moved
+policy released refused moved moved moved released released unknown
+race   released again/refused moved moved moved released released unknown
+lost   released again/unknown moved moved moved released released unknown
 "
         );
     }
@@ -488,13 +585,13 @@ lost   released again/unknown moved moved moved unknown
     #[test]
     fn the_table_of_a_renewal() {
         assert_eq!(
-            table(Act::Renew),
+            table(Act::Renew, Some(id('a'))),
             "\
-absent free again/refused follow/yours lost unknown unknown
-other  again/unknown again/unknown follow/yours lost unknown unknown
-policy free refused renewed lost unknown unknown
-race   free again/refused renewed lost unknown unknown
-lost   free again/unknown renewed lost unknown unknown
+absent free again/refused follow/yours lost unknown free free unknown
+other  again/unknown again/unknown follow/yours lost unknown free free unknown
+policy free refused renewed lost unknown free free unknown
+race   free again/refused renewed lost unknown free free unknown
+lost   free again/unknown renewed lost unknown free free unknown
 "
         );
     }

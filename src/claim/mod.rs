@@ -4,6 +4,7 @@
 //! records can be tested without a remote; they refuse to know who asks, which remote is meant, or what a claim's age
 //! should lead to.
 
+pub mod abbreviated;
 pub mod age;
 pub mod claim_ref;
 pub mod commit;

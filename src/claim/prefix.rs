@@ -62,11 +62,20 @@ impl Prefix {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The other namespaces that this program's documentation names: who is set up differently has claims there.
+    pub fn others(&self) -> Vec<Prefix> {
+        let known = KNOWN.iter().filter(|known| !self.0.eq_ignore_ascii_case(known));
+        known.map(|known| Prefix((*known).to_owned())).collect()
+    }
 }
+
+/// The default, and the one for hosts that accept branches only.
+const KNOWN: [&str; 2] = ["refs/claims/", "refs/heads/claims/"];
 
 impl Default for Prefix {
     fn default() -> Self {
-        Prefix("refs/claims/".to_owned())
+        Prefix(KNOWN[0].to_owned())
     }
 }
 
@@ -89,6 +98,17 @@ mod tests {
         super::{claim_ref::ClaimRef, name::ClaimName},
         *,
     };
+
+    #[test]
+    fn the_known_ones_look_at_each_other() {
+        let others = |typed: &str| {
+            let prefix = Prefix::parse(typed).expect("legal");
+            prefix.others().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(others("refs/claims"), ["refs/heads/claims/"]);
+        assert_eq!(others("refs/heads/Claims"), ["refs/claims/"]);
+        assert_eq!(others("refs/locks"), ["refs/claims/", "refs/heads/claims/"]);
+    }
 
     #[test]
     fn prefixes() {

@@ -131,7 +131,36 @@ pub struct Record {
     pub process: Option<Process>,
 }
 
+impl TookOver {
+    /// The end of a claim with the tip `id`, whose record is `reading`.
+    pub fn of(id: impl ToString, reading: Option<&Reading>) -> Self {
+        let who = reading.and_then(Reading::holder).map(ToString::to_string);
+        TookOver { id: id.to_string(), who: who.unwrap_or_else(|| UNKNOWN.to_owned()) }
+    }
+}
+
 impl Record {
+    /// A record with only what each must have.
+    pub fn new(claim: String, holder: Person, claimed_at: DateTime<Utc>, token: Token) -> Self {
+        Record {
+            claim,
+            note: None,
+            holder,
+            host: None,
+            claimed_at,
+            token,
+            renewed_at: None,
+            released_at: None,
+            heartbeat: None,
+            took_over: None,
+            reason: None,
+            head: None,
+            branch: None,
+            job: None,
+            process: None,
+        }
+    }
+
     /// The commit message: a subject for people, the note, and the trailers of format 1.
     pub fn message(&self) -> String {
         let record = self.normalised();
@@ -273,6 +302,15 @@ impl Reading {
         }
     }
 
+    /// Who holds the claim, as far as it says so.
+    pub fn holder(&self) -> Option<&Person> {
+        match self {
+            Reading::Claim(record) => Some(&record.holder),
+            Reading::ByHand(by_hand) => Some(&by_hand.who),
+            Reading::Unreadable(_) => None,
+        }
+    }
+
     /// When it was released, if the record says so: then the ref is there and nobody holds the claim.
     pub fn released(&self) -> Option<DateTime<Utc>> {
         match self {
@@ -297,23 +335,12 @@ pub(super) mod tests {
 
     /// A record with only what must be there.
     pub(crate) fn bare() -> Record {
-        Record {
-            claim: "issue-42".into(),
-            note: None,
-            holder: Person { name: "Alice Example".into(), email: "alice@example.com".into() },
-            host: None,
-            claimed_at: at("2026-11-30T16:34:00Z"),
-            token: Token::from_bytes([0x5e; 16]),
-            renewed_at: None,
-            released_at: None,
-            heartbeat: None,
-            took_over: None,
-            reason: None,
-            head: None,
-            branch: None,
-            job: None,
-            process: None,
-        }
+        Record::new(
+            "issue-42".into(),
+            Person { name: "Alice Example".into(), email: "alice@example.com".into() },
+            at("2026-11-30T16:34:00Z"),
+            Token::from_bytes([0x5e; 16]),
+        )
     }
 
     /// A record with everything.

@@ -7,7 +7,7 @@ use gix::ObjectId;
 
 use super::{look::Seen, stage::Stage, swap::Place};
 use crate::{
-    claim::claim_ref::ClaimRef,
+    claim::{claim_ref::ClaimRef, record::Reading},
     held::{Held, HeldRecord, Records},
     output::{ClaimReport, Shown, ui::Progress},
     remote::Way,
@@ -126,6 +126,7 @@ impl<'a> Context<'a> {
             verdict,
             mine: seen.is_some_and(|seen| seen.proof(records).is_some()),
             record: seen.map_or(Shown::Unasked, |seen| seen.record.clone()),
+            displaced: None,
             hints: Vec::new(),
         }
     }
@@ -234,6 +235,18 @@ impl Place for Ref<'_, '_> {
 
     fn look(&mut self) -> Result<Option<Seen>, LinkError> {
         self.context.look(self.claim, self.records)
+    }
+
+    fn look_elsewhere(&mut self, other: &ClaimRef, id: ObjectId) -> Option<Seen> {
+        let records = self.context.records(Some(other));
+        let seen = match self.context.look(other, &records) {
+            Ok(seen) => seen?,
+            Err(error) => Seen::of(id, Tip::NotRead(error.to_string())),
+        };
+        // Among branches a name alone makes no claim: it may be one that people work on.
+        let by_hand = matches!(seen.record.reading(), Some(Reading::ByHand(_)));
+        let branch = other.full().starts_with(b"refs/heads/");
+        (seen.released().is_none() && !(branch && by_hand)).then_some(seen)
     }
 
     fn whose(&self, seen: &Seen) -> Whose {

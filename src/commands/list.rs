@@ -1,4 +1,4 @@
-//! `list`: the claims on the remote, by one `ls-refs`.
+//! `list`: the claims on the remote, by one `ls-refs`; where releases are marks, the tips are read too.
 
 use std::collections::HashMap;
 
@@ -10,6 +10,7 @@ use crate::{
     cli,
     held::{HeldRecord, Records},
     output::{ClaimReport, Shown},
+    settings::ReleaseBy,
     verdict::Verdict,
     wire::{Advertised, LinkError, Tip},
 };
@@ -28,19 +29,24 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let records = context.records(None);
     let mut tips: HashMap<ObjectId, Tip> =
         claims.iter().filter_map(|(_, id)| Some((*id, context.known(*id, &records)?))).collect();
-    if args.long {
+    // A name alone does not tell whether its claim was released by a mark.
+    if args.long || context.stage.settings.release == ReleaseBy::Mark {
         let unknown: Vec<ObjectId> =
             claims.iter().map(|(_, id)| *id).filter(|id| !tips.contains_key(id)).collect();
         tips.extend(unknown.iter().copied().zip(context.link.read(&unknown)));
     }
-    let rows = claims.into_iter().map(|(claim, id)| {
+    let rows = claims.into_iter().filter_map(|(claim, id)| {
         let seen = match tips.get(&id) {
             Some(tip) => Seen::of(id, tip.clone()),
             None => Seen { id, record: Shown::Unasked, commit: None, symref: None },
         };
+        if seen.released().is_some() {
+            return None;
+        }
         let of_it = |record: &&HeldRecord| *claim.full() == *record.refname;
         let own = records.own.iter().filter(of_it).cloned().collect();
-        context.report(&claim, Verdict::Listed, Some(&seen), &Records { own, ..Records::default() })
+        let own = Records { own, ..Records::default() };
+        Some(context.report(&claim, Verdict::Listed, Some(&seen), &own))
     });
     Ok(rows.collect())
 }

@@ -1,5 +1,6 @@
 //! What a look at one ref found, and whose it is by what the clone can prove.
 
+use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use crate::{
@@ -53,8 +54,17 @@ impl Seen {
         self.record.reading().and_then(Reading::token)
     }
 
-    /// The record of ours that proves it ours: of the same tip, or with the same token at an earlier one.
+    /// When it was released, if that is what the record there says.
+    pub fn released(&self) -> Option<DateTime<Utc>> {
+        self.record.reading().and_then(Reading::released)
+    }
+
+    /// The record of ours that proves it ours: of the same tip, or with the same token at an earlier one. Nothing proves
+    /// ours what is released.
     pub fn proof<'r>(&self, records: &'r Records) -> Option<&'r HeldRecord> {
+        if self.released().is_some() {
+            return None;
+        }
         let token = self.token();
         records
             .own
@@ -64,6 +74,9 @@ impl Seen {
 
     /// Whose it is. What could not be read, there or here, is never taken for somebody else's.
     pub fn whose(&self, records: &Records) -> Whose {
+        if self.released().is_some() {
+            return Whose::Nobody;
+        }
         if self.proof(records).is_some() {
             return Whose::Ours;
         }
@@ -78,7 +91,7 @@ impl Seen {
 /// The answer to "is it ours?" for what was seen.
 pub fn verdict(seen: Option<&Seen>, records: &Records) -> Verdict {
     match seen.map(|seen| (seen.id, seen.whose(records))) {
-        None => Verdict::Free,
+        None | Some((_, Whose::Nobody)) => Verdict::Free,
         Some((id, Whose::Ours)) => Verdict::Yours(id),
         Some((id, Whose::Others)) => Verdict::Lost(id),
         Some((_, Whose::Unread(why))) => {

@@ -2,11 +2,13 @@
 //!
 //! [`run`] is the table of contents of the program. Verbs know neither terminals nor JSON.
 
+mod attempt;
 pub mod completions;
 mod context;
 mod list;
 mod look;
 pub mod man;
+mod over;
 mod release;
 mod renew;
 mod show;
@@ -24,7 +26,7 @@ use chrono::Utc;
 
 use crate::{
     checkout::CheckoutError,
-    claim::name::NameError,
+    claim::{abbreviated::NotAnId, name::NameError},
     cli::{Ask, Cli, Global, Verb},
     escape,
     output::{Detail, Report, human, json, ui::Ui},
@@ -34,7 +36,7 @@ use crate::{
 };
 use context::{Context, NoClone};
 use list::NotListed;
-use release::NotAnId;
+use over::NoReason;
 use stage::Stage;
 
 /// Does what was typed, tells the outcome, and gives the exit status for it.
@@ -157,6 +159,7 @@ fn sort(error: &anyhow::Error) -> (&'static str, Exit, String) {
     }
     let usage = error.is::<NameError>()
         || error.is::<NotAnId>()
+        || error.is::<NoReason>()
         || error.is::<SettingsError>()
         || error.is::<RemoteError>()
         || error.is::<NoClone>();

@@ -1,17 +1,25 @@
-//! `release`: delete the ref, if it is ours, or if it is exactly what the user names.
+//! `release`: delete the ref, if it is ours, or if it is exactly what the user names; or mark it as released, where that
+//! is the setting.
 
 use gix::ObjectId;
 
 use super::{
     context::Context,
     look::{self, Seen},
-    swap::{self, Looked, Swap},
+    swap::{self, Looked, Outcome, Place, Swap},
 };
 use crate::{
-    claim::claim_ref::ClaimRef,
+    claim::{
+        abbreviated::Abbreviated,
+        claim_ref::ClaimRef,
+        commit::Draft,
+        record::{Person, Reading, Record, TookOver},
+    },
     cli,
     held::{HeldRecord, Records},
+    identity::{self, Identity},
     output::ClaimReport,
+    settings::{self, ReleaseBy},
     verdict::{Act, Verdict, Whose},
 };
 
@@ -23,7 +31,7 @@ pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec
     };
     let claim = ClaimRef::typed(prefix, name)?;
     Ok(vec![match &args.expect {
-        Some(expect) => named(&claim, &Abbreviated::parse(expect)?, context),
+        Some(expect) => named(&claim, &Abbreviated::parse(expect)?, context)?,
         None => own(&claim, context),
     }])
 }
@@ -59,17 +67,30 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
 /// Releases the claim that this clone can prove its own.
 fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
     let records = context.records(Some(claim));
+    let by = context.stage.settings.release;
     // With the tip on record, the write itself finds out whether it is still there; else ask first.
-    let expected = match records.own.first().and_then(HeldRecord::tip) {
-        Some(tip) => tip,
+    let on_record = records.own.first().and_then(|record| {
+        Some((record.tip()?, record.commit.clone().map(String::into_bytes)))
+            .filter(|(_, commit)| by == ReleaseBy::Deletion || commit.is_some())
+    });
+    let (expected, commit) = match on_record {
+        Some(ours) => ours,
         None => match context.look(claim, &records) {
-            Ok(Some(seen)) if seen.whose(&records) == Whose::Ours => seen.id,
+            Ok(Some(seen)) if seen.whose(&records) == Whose::Ours => (seen.id, seen.commit),
             Ok(seen) => return not_ours(claim, seen.as_ref(), &records, context),
             Err(error) => return context.report_failure(claim, error),
         },
     };
-    let swap = Swap { act: Act::Release, expected: Some(expected), base: None, draft: None };
-    let outcome = swap::drive(&mut context.place(claim, &records), swap);
+    let mark = match (by, commit.as_deref().map(Reading::of_commit)) {
+        (ReleaseBy::Deletion, _) => None,
+        (ReleaseBy::Mark, Some(Reading::Claim(record))) => Some(Mark::of(*record, context)),
+        (ReleaseBy::Mark, _) => {
+            let why = "the claim's own record cannot be read, so it cannot be marked as released";
+            return context.report(claim, Verdict::Unknown(why.into()), None, &records);
+        }
+    };
+    let outcome =
+        send(Act::Release, expected, commit, mark.as_ref(), &mut context.place(claim, &records));
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict.clone(), seen, &records);
     match (&outcome.verdict, &outcome.looked) {
@@ -83,7 +104,8 @@ fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
             report = not_ours(claim, seen, &records, context);
         }
         (Verdict::Refused(_), Looked::At(_)) => {
-            report.hints.push(format!("{} is NOT released and still yours", claim.short()))
+            report.hints.push(format!("{} is NOT released and still yours", claim.short()));
+            report.hints.extend(no_deletion(by));
         }
         (Verdict::Unknown(_) | Verdict::Refused(_), _) => {
             let command = context.command(&format!("release {}", claim.short()));
@@ -98,25 +120,44 @@ fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
 }
 
 /// Releases whatever the claim is, if its id is the one that the user saw.
-fn named(claim: &ClaimRef, expect: &Abbreviated, context: &mut Context<'_>) -> ClaimReport {
+fn named(
+    claim: &ClaimRef,
+    expect: &Abbreviated,
+    context: &mut Context<'_>,
+) -> anyhow::Result<ClaimReport> {
     let records = context.records(Some(claim));
     let seen = match context.look(claim, &records) {
-        Ok(Some(seen)) => seen,
-        Ok(None) => return context.report(claim, Verdict::Free, None, &records),
-        Err(error) => return context.report_failure(claim, error),
+        Ok(Some(seen)) if seen.released().is_none() => seen,
+        Ok(seen) => return Ok(context.report(claim, Verdict::Free, seen.as_ref(), &records)),
+        Err(error) => return Ok(context.report_failure(claim, error)),
     };
     if let Some(target) = &seen.symref {
         let why = format!(
-            "it is a symbolic ref, and deleting it would delete {target}; its server's owner can remove it"
+            "it is a symbolic ref, and releasing it would change {target}; its server's owner can remove it"
         );
-        return context.report(claim, Verdict::Refused(why), Some(&seen), &records);
+        return Ok(context.report(claim, Verdict::Refused(why), Some(&seen), &records));
     }
     if !expect.is(seen.id) {
-        return moved(claim, expect, &seen, &records, context);
+        return Ok(moved(claim, expect, &seen, &records, context));
     }
-    let swap = Swap { act: Act::Clear, expected: Some(seen.id), base: None, draft: None };
-    let outcome = swap::drive(&mut context.place(claim, &records), swap);
-    match (&outcome.verdict, outcome.looked.seen()) {
+    let by = context.stage.settings.release;
+    let mark = match (by, &seen.commit) {
+        (ReleaseBy::Deletion, _) => None,
+        (ReleaseBy::Mark, Some(_)) => Some(Mark::over(claim, &seen, context)?),
+        (ReleaseBy::Mark, None) => {
+            let why =
+                "its commit could not be read, or it is none, so nothing can be marked as released";
+            return Ok(context.report(claim, Verdict::Unknown(why.into()), Some(&seen), &records));
+        }
+    };
+    let outcome = send(
+        Act::Clear,
+        seen.id,
+        seen.commit.clone(),
+        mark.as_ref(),
+        &mut context.place(claim, &records),
+    );
+    Ok(match (&outcome.verdict, outcome.looked.seen()) {
         (Verdict::Moved(_), Some(now)) => moved(claim, expect, now, &records, context),
         (Verdict::Released, _) => {
             context.forget(claim, disproved(&records, None));
@@ -124,8 +165,73 @@ fn named(claim: &ClaimRef, expect: &Abbreviated, context: &mut Context<'_>) -> C
             report.mine = false;
             report
         }
-        (verdict, _) => context.report(claim, verdict.clone(), Some(&seen), &records),
+        (verdict, _) => {
+            let mut report = context.report(claim, verdict.clone(), Some(&seen), &records);
+            if let Verdict::Refused(_) = verdict {
+                report.hints.push(format!("{} is NOT released", claim.short()));
+                report.hints.extend(no_deletion(by));
+            }
+            report
+        }
+    })
+}
+
+/// The commit that says that its parent's claim is released, where the ref is not deleted.
+struct Mark {
+    record: Record,
+    author: Person,
+}
+
+impl Mark {
+    /// The end of a claim of ours.
+    fn of(record: Record, context: &Context<'_>) -> Self {
+        let author = Identity::gather(&context.stage.checkout, None).author;
+        Self { record: Record { released_at: Some(context.now), ..record }, author }
     }
+
+    /// The end of somebody else's claim, in our name.
+    fn over(claim: &ClaimRef, seen: &Seen, context: &Context<'_>) -> anyhow::Result<Self> {
+        let settings = &context.stage.settings;
+        let identity = Identity::gather(&context.stage.checkout, settings.who.as_deref());
+        let (name, token) = (claim.short().into_owned(), identity::fresh_token()?);
+        let record = Record {
+            host: Some(identity.host),
+            released_at: Some(context.now),
+            took_over: Some(TookOver::of(seen.id, seen.record.reading())),
+            ..Record::new(name, identity.holder, context.now, token)
+        };
+        Ok(Self { record, author: identity.author })
+    }
+}
+
+/// Deletes the ref, or puts `mark` on it.
+fn send(
+    act: Act,
+    expected: ObjectId,
+    base: Option<Vec<u8>>,
+    mark: Option<&Mark>,
+    place: &mut dyn Place,
+) -> Outcome {
+    let draft = mark.map(|mark| {
+        |parent: Option<ObjectId>| Draft {
+            message: mark.record.message(),
+            author: mark.author.clone(),
+            at: mark.record.released_at.unwrap_or(mark.record.claimed_at),
+            parent,
+        }
+    });
+    let draft = draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft);
+    swap::drive(place, Swap { act, expected: Some(expected), base, draft, others: Vec::new() })
+}
+
+/// What helps on hosts that let nobody delete a ref.
+fn no_deletion(by: ReleaseBy) -> Option<String> {
+    (by == ReleaseBy::Deletion).then(|| {
+        format!(
+            "where a host lets nobody delete refs, 'git config {} mark' releases by a mark instead, for all who share the claims",
+            settings::RELEASE
+        )
+    })
 }
 
 fn moved(
@@ -137,7 +243,7 @@ fn moved(
 ) -> ClaimReport {
     let mut report = context.report(claim, Verdict::Moved(seen.id), Some(seen), records);
     let id = seen.id.to_hex_with_len(12);
-    report.hints.push(format!("its id is {id}, not {}, so nothing was released", expect.0));
+    report.hints.push(format!("its id is {id}, not {expect}, so nothing was released"));
     if report.mine {
         let command = context.command(&format!("release {}", claim.short()));
         report.hints.push(format!("this clone holds it and needs no id: {command}"));
@@ -169,45 +275,4 @@ fn disproved<'r>(
 ) -> impl Iterator<Item = &'r HeldRecord> {
     let alive = seen.and_then(Seen::token);
     records.own.iter().filter(move |record| record.tip.is_some() && Some(record.token) != alive)
-}
-
-/// The beginning of an id, long enough to be meant.
-#[derive(Debug)]
-struct Abbreviated(String);
-
-/// Not an id.
-#[derive(Debug, thiserror::Error)]
-#[error("'{0}' is not an id: use 7 or more hex digits, as 'git claim show' prints them")]
-pub struct NotAnId(String);
-
-impl Abbreviated {
-    fn parse(typed: &str) -> Result<Self, NotAnId> {
-        let fits =
-            (7..=64).contains(&typed.len()) && typed.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if fits {
-            Ok(Self(typed.to_ascii_lowercase()))
-        } else {
-            Err(NotAnId(typed.escape_debug().to_string()))
-        }
-    }
-
-    fn is(&self, id: ObjectId) -> bool {
-        id.to_string().starts_with(&self.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_named_by_seven_digits_or_more() {
-        let id =
-            ObjectId::from_hex("abcdef0123456789abcdef0123456789abcdef01".as_bytes()).expect("hex");
-        assert!(Abbreviated::parse("ABCDEF0").expect("an id").is(id));
-        assert!(!Abbreviated::parse("abcdef1").expect("an id").is(id));
-        for typed in ["", "abcdef", "abcdefg", "-abcdef0", &"a".repeat(65)] {
-            assert!(Abbreviated::parse(typed).is_err(), "{typed}");
-        }
-    }
 }

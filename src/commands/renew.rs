@@ -109,6 +109,7 @@ fn renew(
         expected: Some(ours.tip),
         base: Some(ours.commit),
         draft: Some(&draft),
+        others: Vec::new(),
     };
     // Another take of this clone has a text of its own, which this one's must not replace.
     let this_take = Records { own: vec![ours.proof.clone()], ..records.clone() };

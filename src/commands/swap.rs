@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use gix::ObjectId;
+use gix::{ObjectId, bstr::BString};
 
 use super::look::Seen;
 use crate::{
-    claim::commit::Draft,
+    claim::{claim_ref::ClaimRef, commit::Draft},
     verdict::{self, Act, Now, Step, Verdict, Whose},
     wait,
     wire::{Edit, LinkError, Reported},
@@ -24,6 +24,8 @@ pub trait Place {
     fn look(&mut self) -> Result<Option<Seen>, LinkError>;
     /// Whose a tip is, by what the clone can prove.
     fn whose(&self, seen: &Seen) -> Whose;
+    /// Asks what stands at another ref, which the writing side shows with `id`, if it is a claim that somebody holds.
+    fn look_elsewhere(&mut self, other: &ClaimRef, id: ObjectId) -> Option<Seen>;
     /// Waits before another try.
     fn pause(&mut self, pause: Duration);
     /// The full name of the ref.
@@ -40,6 +42,8 @@ pub struct Swap<'a> {
     pub base: Option<Vec<u8>>,
     /// Makes the commit to put there, given what it is to replace; a deletion makes none.
     pub draft: Option<&'a dyn Fn(Option<ObjectId>) -> Draft>,
+    /// Where else the same claim may stand, for those who look there: then nothing is sent.
+    pub others: Vec<ClaimRef>,
 }
 
 /// How it ended.
@@ -53,6 +57,8 @@ pub struct Outcome {
     pub pending: bool,
     /// The raw commit at the new tip, if it is the one that was sent: text, as all that we write.
     pub commit: Option<String>,
+    /// Where else the claim stands, and what is there, so that nothing was sent.
+    pub elsewhere: Option<(ClaimRef, Seen)>,
 }
 
 /// The end of a look at the ref.
@@ -79,10 +85,11 @@ impl Looked {
 /// Carries out `swap`.
 pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
     let mut outcome = Outcome {
-        verdict: Verdict::Unknown(String::new()),
+        verdict: Verdict::Unknown("the same claim keeps appearing elsewhere".into()),
         looked: Looked::No,
         pending: false,
         commit: None,
+        elsewhere: None,
     };
     let refname = place.refname();
     let mut sent = Vec::new();
@@ -92,16 +99,29 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
             place.pause(wait::pause(tried, getrandom::u64().unwrap_or_default()));
         }
         let draft = swap.draft.map(|draft| draft(swap.expected));
+        let others: Vec<BString> =
+            swap.others.iter().map(|other| other.full().to_owned()).collect();
         let reported = place.update(&Edit {
             refname: &refname,
             expected: swap.expected,
             new: draft.as_ref(),
             base: swap.base.as_deref(),
+            others: &others,
         });
         let timed_out = matches!(reported, Reported::Lost { error: LinkError::TimedOut(_), .. });
         outcome.pending |= matches!(reported, Reported::Lost { .. });
         let refused = matches!(reported, Reported::Refused { .. });
         sent.extend(sent_by(&reported));
+        if let Reported::Elsewhere { refname, id } = &reported
+            && let Some(at) = swap.others.iter().position(|other| other.full() == refname)
+        {
+            let other = swap.others.remove(at);
+            match place.look_elsewhere(&other, *id) {
+                Some(seen) => outcome.elsewhere = Some((other, seen)),
+                // Nobody's: it need not be asked about again.
+                None => continue,
+            }
+        }
         let step = match verdict::settle(swap.act, reported, &sent) {
             Ok(verdict) => Step::Settled(verdict),
             Err(doubt) => {
@@ -119,7 +139,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
             // The time given by the user is spent once it is spent.
             Step::Again(verdict) => (verdict, !timed_out),
             Step::Follow(id, verdict) => {
-                swap.expected = Some(id);
+                swap.expected = id;
                 swap.base = outcome.looked.seen().and_then(|seen| seen.commit.clone());
                 (verdict, true)
             }
@@ -142,7 +162,7 @@ fn sent_by(reported: &Reported) -> Option<ObjectId> {
     match reported {
         Reported::Done(id) => *id,
         Reported::Refused { sent, .. } | Reported::Lost { sent, .. } => *sent,
-        Reported::Unexpected { .. } | Reported::Unsent(_) => None,
+        Reported::Unexpected { .. } | Reported::Elsewhere { .. } | Reported::Unsent(_) => None,
     }
 }
 
@@ -151,9 +171,11 @@ fn look(place: &mut dyn Place, act: Act, sent: &[ObjectId]) -> (Now, Looked) {
         Ok(None) => (Now::Absent, Looked::Absent),
         Ok(Some(seen)) => {
             let whose = match act {
+                // Also where it is what a release of ours put there.
+                _ if seen.released().is_some() => Whose::Nobody,
                 _ if sent.contains(&seen.id) => Whose::Ours,
                 // A take can only have been won with what it sent; a clearing names a commit, not a holder.
-                Act::Take | Act::Clear => Whose::Others,
+                Act::Take | Act::Over | Act::Clear => Whose::Others,
                 Act::Release | Act::Renew => place.whose(&seen),
             };
             (Now::At(seen.id, whose), Looked::At(seen))
@@ -229,6 +251,10 @@ mod tests {
             }
         }
 
+        fn look_elsewhere(&mut self, _: &ClaimRef, _: ObjectId) -> Option<Seen> {
+            unreachable!("no script has another place")
+        }
+
         fn whose(&self, _: &Seen) -> Whose {
             self.whose.clone()
         }
@@ -264,7 +290,8 @@ mod tests {
         let expected = (act != Act::Take).then(|| id('a'));
         let make: &dyn Fn(Option<ObjectId>) -> Draft = &draft;
         let draft = matches!(act, Act::Take | Act::Renew).then_some(make);
-        let outcome = drive(&mut script, Swap { act, expected, base: None, draft });
+        let outcome =
+            drive(&mut script, Swap { act, expected, base: None, draft, others: Vec::new() });
         assert!(
             script.reports.is_empty() && script.looks.is_empty(),
             "the script was played to its end"

@@ -1,31 +1,29 @@
-//! `take`: create the ref, if nobody has.
-
-use gix::ObjectId;
+//! `take`: create the ref, if nobody has; or a child of what is there, where that says that it is released.
 
 use super::{
+    attempt::{Attempt, Replaced},
     context::Context,
     look::{self, Seen},
-    swap::{self, Outcome, Swap},
+    over,
 };
 use crate::{
-    claim::{
-        claim_ref::ClaimRef,
-        commit::Draft,
-        name::ClaimName,
-        record::{Reading, Record},
-        token::Token,
-    },
+    claim::{claim_ref::ClaimRef, name::ClaimName, record::Record, token::Token},
     cli,
-    held::{self, HeldRecord, Records},
+    held::Records,
     identity::{self, Identity},
-    output::{ClaimReport, Shown},
+    output::ClaimReport,
+    settings,
     verdict::{Act, Verdict},
 };
 
 /// Takes one claim.
 pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let stage = context.stage;
-    let claim = ClaimRef::new(&stage.settings.prefix, &ClaimName::parse(&args.name)?);
+    let name = ClaimName::parse(&args.name)?;
+    let claim = ClaimRef::new(&stage.settings.prefix, &name);
+    if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
+        return Ok(vec![over::run(args, &claim, id, reason, context)?]);
+    }
     let records = context.records(Some(&claim));
     if args.resume
         && let Some(report) = resume(&claim, &records, context)
@@ -34,34 +32,27 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     }
     let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
     let record = record(args, context, &claim, &identity, identity::fresh_token()?);
-    if args.note.as_ref().is_some_and(|note| !note.ends_with(CUT))
-        && record.note.as_ref().is_some_and(|note| note.ends_with(CUT))
-    {
-        stage.ui().warn("the note is too long, and was cut");
+    let attempt = Attempt::begin(context, &claim, &records, record, identity)?;
+    // Whoever looks for the claim in another place must not win beside us.
+    let others: Vec<ClaimRef> =
+        stage.settings.prefix.others().iter().map(|prefix| ClaimRef::new(prefix, &name)).collect();
+    let mut outcome = attempt.send(context, Act::Take, Replaced::default(), others);
+    let (elsewhere, pending) = (outcome.elsewhere.take(), outcome.pending);
+    let seen = outcome.looked.seen().cloned();
+    let mut report = attempt.settle(context, outcome);
+    if let Some((other, seen)) = elsewhere {
+        report = held_elsewhere(&other, &seen, context);
+    } else {
+        report.hints.extend(hints(context, &report, &records, seen.as_ref(), pending));
     }
-    let pending = pending(context, &claim, record.token)?;
-    // Before anything leaves: from here on a claim that lands can be recognised as ours.
-    context.held()?.write(&pending, &claim).map_err(NotRecorded)?;
-    let draft = |parent: Option<ObjectId>| Draft {
-        message: record.message(),
-        author: identity.author.clone(),
-        at: record.claimed_at,
-        parent,
-    };
-    let swap = Swap { act: Act::Take, expected: None, base: None, draft: Some(&draft) };
-    let outcome = swap::drive(&mut context.place(&claim, &records), swap);
-    Ok(vec![settle(context, &claim, &records, record, pending, outcome)])
+    Ok(vec![report])
 }
 
 /// How a note ends that was cut.
 const CUT: char = '…';
 
-/// The clone's record cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot record the claim in this clone, so nothing was claimed: {0}")]
-pub struct NotRecorded(std::io::Error);
-
-fn record(
+/// The record that a take makes, before it is known whether it wins.
+pub fn record(
     args: &cli::Take,
     context: &Context<'_>,
     claim: &ClaimRef,
@@ -69,38 +60,21 @@ fn record(
     token: Token,
 ) -> Record {
     let head = args.branch.as_deref().and_then(|branch| context.stage.checkout.resolve(branch));
-    Record {
-        claim: claim.short().into_owned(),
+    let record = Record {
         note: args.note.clone(),
-        holder: identity.holder.clone(),
         host: Some(identity.host.clone()),
-        claimed_at: context.now,
-        token,
-        renewed_at: None,
-        released_at: None,
-        heartbeat: None,
-        took_over: None,
-        reason: None,
         head: head.map(|id| id.to_string()),
         branch: args.branch.clone(),
         job: identity.job.clone(),
-        process: None,
+        ..Record::new(claim.short().into_owned(), identity.holder.clone(), context.now, token)
     }
-    .normalised()
-}
-
-fn pending(context: &Context<'_>, claim: &ClaimRef, token: Token) -> anyhow::Result<HeldRecord> {
-    Ok(HeldRecord {
-        version: held::VERSION,
-        refname: claim.full().to_string(),
-        token,
-        tip: None,
-        commit: None,
-        taken: context.now,
-        remote: context.stage.to.shown.clone(),
-        process: std::process::id(),
-        clone: context.held()?.home().clone(),
-    })
+    .normalised();
+    if args.note.as_ref().is_some_and(|note| !note.ends_with(CUT))
+        && record.note.as_ref().is_some_and(|note| note.ends_with(CUT))
+    {
+        context.stage.ui().warn("the note is too long, and was cut");
+    }
+    record
 }
 
 /// Says yes if the remote holds a claim that is provably ours; `None` goes on to take it.
@@ -119,42 +93,27 @@ fn resume(claim: &ClaimRef, records: &Records, context: &mut Context<'_>) -> Opt
     Some(context.report(claim, Verdict::Claimed(seen.id), Some(&seen), records))
 }
 
-/// Makes the clone's record say what became of the take, and reports it.
-fn settle(
-    context: &Context<'_>,
-    claim: &ClaimRef,
-    records: &Records,
-    record: Record,
-    pending: HeldRecord,
-    outcome: Outcome,
-) -> ClaimReport {
-    let mut report = context.report(claim, outcome.verdict, outcome.looked.seen(), records);
-    if let Verdict::Claimed(id) = report.verdict {
-        let tip = Some(id.to_string());
-        context.write(claim, &HeldRecord { tip, commit: outcome.commit, ..pending });
-        return ClaimReport {
-            id: Some(id),
-            mine: true,
-            record: Shown::Read(Reading::Claim(Box::new(record))),
-            ..report
-        };
-    }
-    if !outcome.pending {
-        context.forget(claim, [&pending]);
-    }
-    report.hints =
-        hints(context, claim, records, &report.verdict, outcome.looked.seen(), outcome.pending);
+/// The same claim is held where others look for it.
+fn held_elsewhere(other: &ClaimRef, seen: &Seen, context: &Context<'_>) -> ClaimReport {
+    let records = context.records(Some(other));
+    let mut report = context.report(other, Verdict::Held(seen.id), Some(seen), &records);
+    report.hints.push(format!(
+        "it is at {}, and {} is set to {} here: all who share the claims need the same",
+        other.full(),
+        settings::PREFIX,
+        context.stage.settings.prefix
+    ));
     report
 }
 
 fn hints(
     context: &Context<'_>,
-    claim: &ClaimRef,
+    report: &ClaimReport,
     records: &Records,
-    verdict: &Verdict,
     seen: Option<&Seen>,
     pending: bool,
 ) -> Vec<String> {
+    let (claim, verdict) = (&report.claim, &report.verdict);
     let name = claim.short();
     let resume = || context.command(&format!("take {name} --resume"));
     match verdict {

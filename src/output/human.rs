@@ -56,6 +56,21 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
                 ));
                 tell_facts(claim, ui, now);
             }
+            Verdict::Claimed(_) if claim.displaced.is_some() => {
+                let displaced = claim.displaced.as_ref();
+                ui.say(&format!(
+                    "took {} over from {}",
+                    line(&claim.claim.short()),
+                    displaced.map_or_else(String::new, who)
+                ));
+                for (label, text) in
+                    displaced.map(|record| record_facts(record, now)).into_iter().flatten()
+                {
+                    if !matches!(label, "holder" | "host") {
+                        ui.say(&format!("  {label:<8} {text}"));
+                    }
+                }
+            }
             Verdict::Claimed(_)
             | Verdict::Released
             | Verdict::Renewed(_)
@@ -101,9 +116,14 @@ fn verdict(claim: &ClaimReport, ui: &Ui) -> String {
     }
 }
 
-/// `Name <email> on host`, as far as it is known.
+/// Who holds the claim.
 fn holder(claim: &ClaimReport) -> String {
-    match claim.record.reading() {
+    who(&claim.record)
+}
+
+/// `Name <email> on host`, as far as it is known.
+fn who(record: &Shown) -> String {
+    match record.reading() {
         Some(Reading::Claim(record)) => {
             let who = record.holder.to_string();
             match &record.host {
@@ -128,12 +148,21 @@ fn tell_facts(claim: &ClaimReport, ui: &Ui, now: DateTime<Utc>) {
 /// Everything known about a claim, each with its label, safe to show.
 fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("claim", line(&claim.claim.short()).into_owned())];
+    facts.extend(record_facts(&claim.record, now));
+    facts.extend(claim.id.map(|id| ("id", id.to_string())));
+    facts.extend(claim.mine.then(|| ("mine", "yes, taken by this clone".into())));
+    facts
+}
+
+/// What a record says.
+fn record_facts(record: &Shown, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
     let mut add = |label: &'static str, text: Option<String>| {
         if let Some(text) = text {
             facts.push((label, line(&text).into_owned()));
         }
     };
-    match &claim.record {
+    match record {
         Shown::Read(Reading::Claim(record)) => {
             add("holder", Some(record.holder.to_string()));
             add("host", record.host.clone());
@@ -164,8 +193,6 @@ fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static str, String)>
         Shown::NotRead(why) => add("record", Some(format!("not read: {why}"))),
         Shown::Unasked => {}
     }
-    add("id", claim.id.map(|id| id.to_string()));
-    add("mine", claim.mine.then(|| "yes, taken by this clone".into()));
     facts
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ClaimReport, Report, Shown};
 use crate::{
-    claim::record::{Person, Reading},
+    claim::record::{Person, Reading, TookOver},
     escape,
     verdict::{Exit, Verdict},
 };
@@ -108,6 +108,9 @@ fn claim(report: &ClaimReport) -> Value {
     put("host", record.and_then(|read| read.host.clone()).into());
     put("since", since);
     put("renewed", record.and_then(|read| read.renewed_at).map(time).into());
+    put("released", record.and_then(|read| read.released_at).map(time).into());
+    put("took_over", record.and_then(|read| read.took_over.as_ref()).map(took_over).into());
+    put("took_over_because", record.and_then(|read| read.reason.clone()).into());
     put("heartbeat", record.and_then(|read| read.heartbeat).into());
     put("note", record.and_then(|read| read.note.clone()).into());
     put("branch", record.and_then(|read| read.branch.clone()).into());
@@ -117,6 +120,10 @@ fn claim(report: &ClaimReport) -> Value {
     put("subject", subject);
     put("unreadable", unreadable);
     Value::Object(object)
+}
+
+fn took_over(over: &TookOver) -> Value {
+    json!({ "id": over.id, "who": over.who })
 }
 
 fn kind(record: &Shown) -> &'static str {

@@ -53,6 +53,8 @@ pub struct ClaimReport {
     pub mine: bool,
     /// The record at `id`.
     pub record: Shown,
+    /// The record of the claim that this one took over just now.
+    pub displaced: Option<Shown>,
     /// The next commands, for people.
     pub hints: Vec<String>,
 }

@@ -20,7 +20,10 @@ pub mod words;
 
 use std::{path::PathBuf, time::Duration};
 
-use gix::{ObjectId, bstr::BString};
+use gix::{
+    ObjectId,
+    bstr::{BStr, BString},
+};
 
 use crate::{
     claim::commit::Draft,
@@ -117,6 +120,26 @@ pub struct Edit<'a> {
     pub new: Option<&'a Draft>,
     /// For an update of an existing ref: the raw commit at `expected`, which git's own helper wants to have at hand.
     pub base: Option<&'a [u8]>,
+    /// Other refs that nobody may have: where one of them is, nothing is sent. The advertisement tells, so that this
+    /// costs nothing; it is no part of the comparison that the server makes.
+    pub others: &'a [BString],
+}
+
+impl Edit<'_> {
+    /// Whether the advertisement of a ref called `name` matters.
+    fn concerns(&self, name: &BStr) -> bool {
+        name == self.refname || self.others.iter().any(|other| other == name)
+    }
+
+    /// What keeps the edit from being sent, by what the writing side shows.
+    fn compared_with(&self, shown: &[Advertised]) -> Option<Reported> {
+        let found = shown.iter().find(|shown| shown.name == self.refname).map(|shown| shown.id);
+        if found != self.expected {
+            return Some(Reported::Unexpected { found });
+        }
+        let other = shown.iter().find(|shown| shown.name != self.refname)?;
+        Some(Reported::Elsewhere { refname: other.name.clone(), id: other.id })
+    }
 }
 
 /// What the remote said to an [`Edit`].
@@ -129,6 +152,13 @@ pub enum Reported {
     Unexpected {
         /// The value that the ref has instead; `None` is absent.
         found: Option<ObjectId>,
+    },
+    /// The advertisement showed one of the [`others`](Edit::others); nothing was sent.
+    Elsewhere {
+        /// The full name of that ref.
+        refname: BString,
+        /// Its value.
+        id: ObjectId,
     },
     /// The server answered, and the answer was not `ok`. Its words are no verdict.
     Refused {

@@ -37,7 +37,7 @@ pub fn shown(
 
 /// Carries out `edit` on a fresh connection to receive-pack.
 pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Reported {
-    let greeting = match advertisement::read(&mut conversation, |name| name == edit.refname) {
+    let greeting = match advertisement::read(&mut conversation, |name| edit.concerns(name)) {
         Ok(greeting) => greeting,
         Err(error) => return Reported::Unsent(error),
     };
@@ -47,10 +47,9 @@ pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Reported {
             "version 2 of the protocol for a push".into(),
         ));
     }
-    let found = greeting.refs.first().map(|found| found.id);
-    if found != edit.expected {
+    if let Some(reported) = edit.compared_with(&greeting.refs) {
         conversation.hang_up();
-        return Reported::Unexpected { found };
+        return reported;
     }
     if edit.new.is_none() && !greeting.capabilities.has("delete-refs") {
         conversation.hang_up();
@@ -226,8 +225,10 @@ mod tests {
             Deadline::after(Duration::from_secs(5)),
             Words::new(|_| {}),
         );
-        let reported =
-            update(conversation, &Edit { refname: REF.as_bytes(), expected, new, base: None });
+        let reported = update(
+            conversation,
+            &Edit { refname: REF.as_bytes(), expected, new, base: None, others: &[] },
+        );
         let bytes = written.0.lock().expect("not poisoned").clone();
         (reported, bytes)
     }

@@ -163,10 +163,9 @@ impl<'a> Helper<'a> {
         edit: &Edit<'_>,
         objects: &Place,
     ) -> Result<Reported, LinkError> {
-        let (refs, kind) = process.list(" for-push", |name| name == edit.refname)?;
-        let found = refs.first().map(|found| found.id);
-        if found != edit.expected {
-            return Ok(Reported::Unexpected { found });
+        let (refs, kind) = process.list(" for-push", |name| edit.concerns(name))?;
+        if let Some(reported) = edit.compared_with(&refs) {
+            return Ok(reported);
         }
         if let Some(clone) = self.manner.hash.filter(|clone| *clone != kind) {
             return Err(LinkError::Local(format!(
