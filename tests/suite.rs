@@ -13,11 +13,13 @@ mod faults;
 mod harness;
 mod isolation;
 mod listing;
+mod marks;
 mod oddities;
 mod races;
 mod records;
 mod regressions;
 mod remotes;
+mod takeover;
 mod verdicts;
 
 /// A file that is not listed above would never be compiled, and its tests would pass by silence.

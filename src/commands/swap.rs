@@ -198,7 +198,13 @@ mod tests {
     use gix::hash::Kind;
 
     use super::*;
-    use crate::{claim::record::Person, output::Shown};
+    use crate::{
+        claim::{
+            record::{Person, Reading, Record},
+            token::Token,
+        },
+        output::Shown,
+    };
 
     /// A remote that answers from a script.
     struct Script {
@@ -220,7 +226,20 @@ mod tests {
     enum Look {
         Absent,
         At(ObjectId),
+        Released(ObjectId),
         Down,
+    }
+
+    /// A ref that holds the mark of a release.
+    fn mark(id: ObjectId) -> Seen {
+        let holder = Person { name: "B".into(), email: "b@example.com".into() };
+        let token = Token::from_bytes([7; 16]);
+        let record = Record {
+            released_at: Some(DateTime::UNIX_EPOCH),
+            ..Record::new("issue-4".into(), holder, DateTime::UNIX_EPOCH, token)
+        };
+        let record = Shown::Read(Reading::Claim(Box::new(record)));
+        Seen { id, record, commit: Some(b"the mark".to_vec()), symref: None }
     }
 
     impl Place for Script {
@@ -247,6 +266,7 @@ mod tests {
                 Look::At(id) => {
                     Ok(Some(Seen { id, record: Shown::Unasked, commit: None, symref: None }))
                 }
+                Look::Released(id) => Ok(Some(mark(id))),
                 Look::Down => Err(LinkError::Unreachable("down".into())),
             }
         }
@@ -289,7 +309,7 @@ mod tests {
             Script { reports: reports.into(), looks: looks.into(), updates: Vec::new(), whose };
         let expected = (act != Act::Take).then(|| id('a'));
         let make: &dyn Fn(Option<ObjectId>) -> Draft = &draft;
-        let draft = matches!(act, Act::Take | Act::Renew).then_some(make);
+        let draft = matches!(act, Act::Take | Act::Renew | Act::Over).then_some(make);
         let outcome =
             drive(&mut script, Swap { act, expected, base: None, draft, others: Vec::new() });
         assert!(
@@ -377,5 +397,57 @@ mod tests {
         );
         assert_eq!(outcome.verdict, Verdict::Released);
         assert_eq!(updates, [Some(id('a')), Some(id('b'))]);
+    }
+    #[test]
+    fn a_take_goes_on_from_a_mark_and_from_the_mark_after_that() {
+        let (outcome, updates) = run(
+            Act::Take,
+            Whose::Others,
+            vec![
+                Report::Shows(Some(id('b'))),
+                Report::Refused("failed to update ref"),
+                Report::Refused("failed to update ref"),
+                Report::Done,
+            ],
+            vec![Look::Released(id('b')), Look::Released(id('c')), Look::Absent],
+        );
+        assert_eq!(outcome.verdict, Verdict::Claimed(mine()));
+        assert_eq!(updates, [None, Some(id('b')), Some(id('c')), None]);
+        let (outcome, updates) = run(
+            Act::Take,
+            Whose::Others,
+            vec![Report::Shows(Some(id('b'))), Report::Shows(Some(id('c')))],
+            vec![Look::Released(id('b')), Look::At(id('c'))],
+        );
+        assert_eq!((outcome.verdict, updates.len()), (Verdict::Held(id('c')), 2));
+    }
+
+    #[test]
+    fn a_child_of_a_mark_that_landed_without_an_answer_is_a_win() {
+        let child = draft(Some(id('b'))).encode(Kind::Sha1).id;
+        let (outcome, _) = run(
+            Act::Take,
+            Whose::Others,
+            vec![Report::Shows(Some(id('b'))), Report::Lost],
+            vec![Look::Released(id('b')), Look::At(child)],
+        );
+        assert_eq!((outcome.verdict, outcome.pending), (Verdict::Claimed(child), false));
+        assert!(outcome.commit.is_some());
+    }
+
+    #[test]
+    fn a_takeover_stops_at_whatever_else_is_there() {
+        for (report, look, verdict) in [
+            (Report::Shows(Some(id('b'))), Look::At(id('b')), Verdict::Moved(id('b'))),
+            (Report::Refused("failed to update ref"), Look::At(id('b')), Verdict::Moved(id('b'))),
+            (Report::Shows(None), Look::Absent, Verdict::Free),
+            (Report::Shows(Some(id('b'))), Look::Released(id('b')), Verdict::Free),
+        ] {
+            let (outcome, updates) = run(Act::Over, Whose::Others, vec![report], vec![look]);
+            assert_eq!((outcome.verdict, updates.len()), (verdict, 1));
+        }
+        let child = draft(Some(id('a'))).encode(Kind::Sha1).id;
+        let (outcome, _) = run(Act::Over, Whose::Others, vec![Report::Lost], vec![Look::At(child)]);
+        assert_eq!(outcome.verdict, Verdict::Claimed(child));
     }
 }
