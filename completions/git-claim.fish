@@ -44,6 +44,8 @@ complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "completions" -d
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l note -d 'Why, in a line for people' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l branch -d 'The branch that the work will be on, for people' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l as -d 'Who holds the claim, if not your git identity' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l over -d 'Take over somebody else\'s claim, if its id is still ID' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l reason -d 'Why it is taken over, for the one whose claim it was' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
