@@ -6,6 +6,7 @@
 
 pub mod abbreviated;
 pub mod age;
+pub mod chain;
 pub mod claim_ref;
 pub mod commit;
 pub mod name;

@@ -9,7 +9,7 @@ use super::{look::Seen, stage::Stage, swap::Place};
 use crate::{
     claim::{claim_ref::ClaimRef, record::Reading},
     held::{Held, HeldRecord, Records},
-    output::{ClaimReport, Shown, ui::Progress},
+    output::{ClaimReport, History, Shown, ui::Progress},
     remote::Way,
     settings::Settings,
     verdict::{Verdict, Whose},
@@ -127,6 +127,7 @@ impl<'a> Context<'a> {
             mine: seen.is_some_and(|seen| seen.proof(records).is_some()),
             record: seen.map_or(Shown::Unasked, |seen| seen.record.clone()),
             displaced: None,
+            history: History::Unasked,
             hints: Vec::new(),
         }
     }

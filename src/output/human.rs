@@ -2,11 +2,13 @@
 //!
 //! Standard output gets the result, whose last line is one greppable verdict; the story goes to standard error.
 
+use std::iter::{once, repeat};
+
 use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use super::{
-    ClaimReport, Detail, Report, Shown,
+    ClaimReport, Detail, Report, Shown, history,
     ui::{Tone, Ui},
 };
 use crate::{
@@ -75,8 +77,13 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
             | Verdict::Released
             | Verdict::Renewed(_)
             | Verdict::Yours(_)
-            | Verdict::Listed
-            | Verdict::Free => {}
+            | Verdict::Listed => {}
+            // Of a mark, the holders before it are still known.
+            Verdict::Free => {
+                for (label, text) in history_facts(claim) {
+                    ui.result(&format!("{label:<8} {text}"));
+                }
+            }
         }
         for hint in &claim.hints {
             ui.hint(&line(hint));
@@ -151,7 +158,14 @@ fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static str, String)>
     facts.extend(record_facts(&claim.record, now));
     facts.extend(claim.id.map(|id| ("id", id.to_string())));
     facts.extend(claim.mine.then(|| ("mine", "yes, taken by this clone".into())));
+    facts.extend(history_facts(claim));
     facts
+}
+
+/// What happened to a claim, with a label for the first line.
+fn history_facts(claim: &ClaimReport) -> impl Iterator<Item = (&'static str, String)> {
+    let labels = once("history").chain(repeat(""));
+    labels.zip(history::lines(&claim.history)).map(|(label, text)| (label, line(&text).into()))
 }
 
 /// What a record says.
@@ -198,7 +212,7 @@ fn record_facts(record: &Shown, now: DateTime<Utc>) -> Vec<(&'static str, String
 
 /// `2026-11-30 16:34:00 UTC (2 hours ago)`
 fn moment(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    format!("{} UTC ({})", at.format("%Y-%m-%d %H:%M:%S"), age::ago(at, now))
+    format!("{} ({})", super::moment(at), age::ago(at, now))
 }
 
 fn table(report: &Report, ui: &Ui, now: DateTime<Utc>) {

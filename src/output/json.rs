@@ -4,9 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{ClaimReport, Report, Shown};
+use super::{ClaimReport, History, Report, Shown};
 use crate::{
-    claim::record::{Person, Reading, TookOver},
+    claim::{
+        chain::{Event, What},
+        record::{Person, Reading, TookOver},
+    },
     escape,
     verdict::{Exit, Verdict},
 };
@@ -119,11 +122,58 @@ fn claim(report: &ClaimReport) -> Value {
     put("token", record.map(|read| read.token.to_string()).into());
     put("subject", subject);
     put("unreadable", unreadable);
+    let (history, history_unread) = match &report.history {
+        History::Unasked => (Value::Null, Value::Null),
+        History::NotRead(why) => (Value::Null, why.clone().into()),
+        History::Read(chain) => (
+            chain.events.iter().map(event).collect(),
+            if chain.whole { Value::Null } else { "earlier ones not read".into() },
+        ),
+    };
+    put("history", history);
+    put("history_unread", history_unread);
     Value::Object(object)
 }
 
 fn took_over(over: &TookOver) -> Value {
     json!({ "id": over.id, "who": over.who })
+}
+
+fn event(event: &Event) -> Value {
+    let (mut ended, mut renewals, mut subject) = (None, None, None);
+    let word = match &event.what {
+        What::Taken => "taken",
+        What::ByHand { subject: words } => {
+            subject = Some(words);
+            "by-hand"
+        }
+        What::Renewed { times, since } => {
+            renewals = Some((times, time(*since)));
+            "renewed"
+        }
+        What::TakenOver(from) => {
+            ended = Some(from);
+            "taken-over"
+        }
+        What::Released => "released",
+        What::Cleared(from) => {
+            ended = Some(from);
+            "cleared"
+        }
+    };
+    json!({
+        "event": word,
+        "at": event.at.map(time),
+        "by": person(&event.by),
+        "host": event.host,
+        "id": event.id.to_string(),
+        "over": ended.map(|ended| &ended.over),
+        "from": ended.map(|ended| &ended.from),
+        "reason": ended.and_then(|ended| ended.reason.as_ref()),
+        "times": renewals.as_ref().map(|(times, _)| times),
+        "since": renewals.as_ref().map(|(_, since)| since),
+        "subject": subject,
+    })
 }
 
 fn kind(record: &Shown) -> &'static str {

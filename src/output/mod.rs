@@ -2,6 +2,7 @@
 //!
 //! Both tell the same [`Report`]; neither decides anything.
 
+mod history;
 pub mod human;
 pub mod json;
 pub mod ui;
@@ -10,7 +11,7 @@ use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use crate::{
-    claim::{claim_ref::ClaimRef, record::Reading},
+    claim::{chain::Chain, claim_ref::ClaimRef, record::Reading},
     verdict::{Exit, Verdict},
 };
 use ui::Ui;
@@ -55,6 +56,8 @@ pub struct ClaimReport {
     pub record: Shown,
     /// The record of the claim that this one took over just now.
     pub displaced: Option<Shown>,
+    /// How it came to that.
+    pub history: History,
     /// The next commands, for people.
     pub hints: Vec<String>,
 }
@@ -70,6 +73,18 @@ pub enum Shown {
     Unasked,
 }
 
+/// What happened to a claim, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub enum History {
+    /// It was read, or needed no reading.
+    Read(Chain),
+    /// It was asked for in vain.
+    NotRead(String),
+    /// It was not asked for.
+    #[default]
+    Unasked,
+}
+
 impl Shown {
     /// The record, if it was read.
     pub fn reading(&self) -> Option<&Reading> {
@@ -78,6 +93,11 @@ impl Shown {
             Self::NotRead(_) | Self::Unasked => None,
         }
     }
+}
+
+/// `2026-11-30 16:34:00 UTC`
+fn moment(at: DateTime<Utc>) -> String {
+    format!("{} UTC", at.format("%Y-%m-%d %H:%M:%S"))
 }
 
 impl Report {

@@ -5,7 +5,7 @@
 //! gix-transport, which hides the child it starts: its words could not be heard nor its end brought about
 //! when the deadline passes.
 
-use std::process::Command;
+use std::{collections::HashMap, process::Command};
 
 use gix::{
     ObjectId, Url,
@@ -18,7 +18,7 @@ use super::{
     conversation::Conversation,
     deadline::Deadline,
     send_pack,
-    session::{Session, read_tips},
+    session::{Session, read_history, read_tips},
     ssh, tcp,
 };
 use crate::remote::Destination;
@@ -141,6 +141,18 @@ impl Link for Direct<'_> {
             read_tips(&mut session, || self.connect(Service::UploadPack), tips, &*self.manner.have);
         self.session = session;
         tips
+    }
+
+    fn history(
+        &mut self,
+        tip: ObjectId,
+        most: usize,
+    ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
+        let mut session = self.session.take();
+        let connect = || self.connect(Service::UploadPack);
+        let commits = read_history(&mut session, connect, tip, most, &*self.manner.have);
+        self.session = session;
+        commits
     }
 
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {

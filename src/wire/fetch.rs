@@ -1,8 +1,8 @@
-//! Bringing tip commits into memory, and nothing else.
+//! Bringing tip commits into memory, or a bounded part of the history of one, and nothing else.
 //!
-//! One `fetch` request asks for the tips alone (`deepen 1`, no trees where the server can leave them out). The pack
-//! is read as it streams by: servers write commits first, so reading stops being of interest as soon as every
-//! tip was seen, however much the server would like to send. Nothing is written to the clone; only a pack
+//! One `fetch` request asks for those commits alone (`deepen`, no trees where the server can leave them out). The pack
+//! is read as it streams by: servers write commits first, so reading stops being of interest as soon as all
+//! that is wanted was seen, however much the server would like to send. Nothing is written to the clone; only a pack
 //! whose commits are deltas is indexed, in a temporary place.
 
 use std::{
@@ -25,6 +25,7 @@ use super::{
     conversation::{Conversation, Line},
     leavings::Place,
 };
+use crate::claim::chain;
 
 /// A record of ours is under a kilobyte; a commit larger than this is not shown.
 const LARGEST_COMMIT: u64 = 1024 * 1024;
@@ -36,7 +37,58 @@ const LARGEST_INFLATED: u64 = 32 * 1024 * 1024;
 /// What is worth reading to keep the conversation for another request.
 const SHORT_REST: usize = 64 * 1024;
 
-/// Asks for `tips` (without duplicates) on a conversation that has been greeted, and reads what comes.
+/// What a request is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// These objects, without duplicates, and nothing behind them.
+    Tips(&'a [ObjectId]),
+    /// A commit and those that it descends from.
+    History {
+        /// The commit.
+        tip: ObjectId,
+        /// How many, itself included.
+        most: usize,
+    },
+}
+
+impl Wanted<'_> {
+    fn tips(&self) -> &[ObjectId] {
+        match self {
+            Wanted::Tips(tips) => tips,
+            Wanted::History { tip, .. } => std::slice::from_ref(tip),
+        }
+    }
+
+    /// How many commits deep the server is to go.
+    fn depth(&self) -> usize {
+        match self {
+            Wanted::Tips(_) => 1,
+            Wanted::History { most, .. } => *most,
+        }
+    }
+
+    /// Whether an object of the stream is one of those.
+    fn includes(&self, id: ObjectId, kind: objs::Kind) -> bool {
+        match self {
+            Wanted::Tips(tips) => tips.contains(&id),
+            Wanted::History { .. } => kind == objs::Kind::Commit,
+        }
+    }
+
+    /// Whether nothing more is to be had from the stream, whose last object was of this `kind`: with all tips seen, or
+    /// after the last commit of a history. Behind a delta, of which the stream does not say what it is, all may follow.
+    fn done(&self, found: &HashMap<ObjectId, Tip>, kind: objs::Kind, deltas: bool) -> bool {
+        match self {
+            Wanted::Tips(tips) => found.len() == tips.len(),
+            Wanted::History { tip, most } => {
+                found.len() >= *most
+                    || (kind != objs::Kind::Commit && found.contains_key(tip) && !deltas)
+            }
+        }
+    }
+}
+
+/// Asks for what is `wanted` on a conversation that has been greeted, and reads what comes.
 ///
 /// `have` are commits that the clone holds: with a server that offers no filter they keep it from sending
 /// the trees of a claim that somebody made by hand on top of the project's history.
@@ -45,12 +97,12 @@ const SHORT_REST: usize = 64 * 1024;
 pub fn read(
     conversation: &mut Conversation,
     greeting: &Greeting,
-    tips: &[ObjectId],
+    wanted: Wanted<'_>,
     have: impl FnOnce() -> Vec<ObjectId>,
 ) -> Result<(HashMap<ObjectId, Tip>, bool), LinkError> {
     match greeting.version {
-        Version::Two => ask(conversation, greeting, tips, have)?,
-        Version::Classic => ask_classic(conversation, greeting, tips, have)?,
+        Version::Two => ask(conversation, greeting, &wanted, have)?,
+        Version::Classic => ask_classic(conversation, greeting, &wanted, have)?,
     }
     let mut pack = PackStream {
         conversation,
@@ -61,17 +113,17 @@ pub fn read(
         failure: None,
         ended: false,
     };
-    let found = scan(&mut pack, tips, greeting.kind);
+    let found = scan(&mut pack, &wanted, greeting.kind);
     let whole = pack.ended;
     let kept = std::mem::take(&mut pack.kept);
     match pack.failure.take() {
         Some(Stop::Link(error)) => return Err(error),
         Some(Stop::TooLarge) | None => {}
     }
-    let Scan { mut found, indexable } = found?;
-    if whole && indexable && tips.iter().any(|tip| !found.contains_key(tip)) {
-        // Deltas: let gix resolve them.
-        found.extend(index(&kept, tips, greeting.kind));
+    let Scan { mut found, done, deltas, indexable } = found?;
+    if whole && indexable && deltas && !done {
+        // Let gix resolve them.
+        found.extend(index(&kept, &wanted, greeting.kind));
     }
     let reusable = whole && greeting.version == Version::Two;
     Ok((found, reusable))
@@ -80,7 +132,7 @@ pub fn read(
 fn ask(
     conversation: &mut Conversation,
     greeting: &Greeting,
-    tips: &[ObjectId],
+    wanted: &Wanted<'_>,
     have: impl FnOnce() -> Vec<ObjectId>,
 ) -> Result<(), LinkError> {
     let offers = |feature: &[u8]| {
@@ -91,11 +143,11 @@ fn ask(
     };
     advertisement::command(conversation, greeting, "fetch")?;
     conversation.say(b"no-progress\n")?;
-    for tip in tips {
+    for tip in wanted.tips() {
         conversation.say(format!("want {tip}\n").as_bytes())?;
     }
     if offers(b"shallow") {
-        conversation.say(b"deepen 1\n")?;
+        conversation.say(format!("deepen {}\n", wanted.depth()).as_bytes())?;
     }
     if offers(b"filter") {
         conversation.say(b"filter tree:0\n")?;
@@ -120,7 +172,7 @@ fn ask(
 fn ask_classic(
     conversation: &mut Conversation,
     greeting: &Greeting,
-    tips: &[ObjectId],
+    wanted: &Wanted<'_>,
     have: impl FnOnce() -> Vec<ObjectId>,
 ) -> Result<(), LinkError> {
     let has = |name: &str| greeting.capabilities.has(name);
@@ -140,12 +192,12 @@ fn ask_classic(
         wishes.push_str(&format!(" agent={AGENT}"));
     }
     for (tip, wishes) in
-        tips.iter().zip(std::iter::once(wishes.as_str()).chain(std::iter::repeat("")))
+        wanted.tips().iter().zip(std::iter::once(wishes.as_str()).chain(std::iter::repeat("")))
     {
         conversation.say(format!("want {tip}{wishes}\n").as_bytes())?;
     }
     if has("shallow") {
-        conversation.say(b"deepen 1\n")?;
+        conversation.say(format!("deepen {}\n", wanted.depth()).as_bytes())?;
     }
     if has("filter") {
         conversation.say(b"filter tree:0\n")?;
@@ -220,15 +272,20 @@ impl Read for PackStream<'_> {
 }
 
 /// What came out of the stream.
+#[derive(Default)]
 struct Scan {
     found: HashMap<ObjectId, Tip>,
+    /// Whether that is all that is wanted.
+    done: bool,
+    /// Whether there were deltas before that.
+    deltas: bool,
     /// Whether what was kept can be indexed without growing beyond what a small pack may: an index inflates everything.
     indexable: bool,
 }
 
 /// Takes the wanted objects out of the stream; stops early only where the stream was cut or grew too large.
-fn scan(pack: &mut PackStream<'_>, tips: &[ObjectId], kind: Kind) -> Result<Scan, LinkError> {
-    let (mut found, mut inflated) = (HashMap::new(), 0_u64);
+fn scan(pack: &mut PackStream<'_>, wanted: &Wanted<'_>, kind: Kind) -> Result<Scan, LinkError> {
+    let (mut scan, mut inflated) = (Scan::default(), 0_u64);
     let entries = input::BytesToEntriesIter::new_from_header(
         &mut *pack,
         input::Mode::AsIs,
@@ -240,7 +297,7 @@ fn scan(pack: &mut PackStream<'_>, tips: &[ObjectId], kind: Kind) -> Result<Scan
         Err(error) => {
             // A failure of the link is reported by the caller, who looks at the stream.
             return if pack.failure.is_some() {
-                Ok(Scan { found, indexable: false })
+                Ok(scan)
             } else {
                 Err(LinkError::Nonsense(error.to_string()))
             };
@@ -249,6 +306,7 @@ fn scan(pack: &mut PackStream<'_>, tips: &[ObjectId], kind: Kind) -> Result<Scan
     for entry in entries {
         let Ok(entry) = entry else { break };
         let Some(object_kind) = entry.header.as_kind() else {
+            scan.deltas = true;
             let delta = entry
                 .compressed
                 .and_then(|bytes| inflate(&bytes, entry.decompressed_size.min(LARGEST_COMMIT)));
@@ -256,20 +314,20 @@ fn scan(pack: &mut PackStream<'_>, tips: &[ObjectId], kind: Kind) -> Result<Scan
             continue;
         };
         inflated = inflated.saturating_add(entry.decompressed_size);
-        if entry.decompressed_size > LARGEST_COMMIT {
-            continue;
+        if entry.decompressed_size <= LARGEST_COMMIT {
+            let Some(data) =
+                entry.compressed.and_then(|bytes| inflate(&bytes, entry.decompressed_size))
+            else {
+                break;
+            };
+            let Ok(id) = objs::compute_hash(kind, object_kind, &data) else { break };
+            if wanted.includes(id, object_kind) {
+                scan.found.insert(id, tip(object_kind, data));
+            }
         }
-        let Some(data) =
-            entry.compressed.and_then(|bytes| inflate(&bytes, entry.decompressed_size))
-        else {
-            break;
-        };
-        let Ok(id) = objs::compute_hash(kind, object_kind, &data) else { break };
-        if tips.contains(&id) {
-            found.insert(id, tip(object_kind, data));
-        }
-        if found.len() == tips.len() {
+        if wanted.done(&scan.found, object_kind, scan.deltas) {
             // All that is of interest was seen; a server that has much more to send is hung up on.
+            scan.done = true;
             pack.limit = pack.kept.len() + SHORT_REST;
             break;
         }
@@ -283,11 +341,11 @@ fn scan(pack: &mut PackStream<'_>, tips: &[ObjectId], kind: Kind) -> Result<Scan
         }
         pack.consume(count);
     }
-    if matches!(pack.failure, Some(Stop::Link(_))) && tips.iter().all(|tip| found.contains_key(tip))
-    {
+    if scan.done && matches!(pack.failure, Some(Stop::Link(_))) {
         pack.failure = None;
     }
-    Ok(Scan { found, indexable: inflated <= LARGEST_INFLATED })
+    scan.indexable = inflated <= LARGEST_INFLATED;
+    Ok(scan)
 }
 
 /// The size of the object that a delta makes: the second of the two numbers that it begins with (gitformat-pack(5)).
@@ -323,7 +381,7 @@ fn inflate(bytes: &[u8], size: u64) -> Option<Vec<u8>> {
 }
 
 /// Resolves deltas by way of an index in a temporary folder. A pack that cannot be indexed holds nothing.
-fn index(kept: &[u8], tips: &[ObjectId], kind: Kind) -> HashMap<ObjectId, Tip> {
+fn index(kept: &[u8], wanted: &Wanted<'_>, kind: Kind) -> HashMap<ObjectId, Tip> {
     let mut found = HashMap::new();
     let Ok(place) = Place::new() else { return found };
     let written = pack::Bundle::write_to_directory(
@@ -345,12 +403,22 @@ fn index(kept: &[u8], tips: &[ObjectId], kind: Kind) -> HashMap<ObjectId, Tip> {
         return found;
     };
     let (mut buffer, mut inflate) = (Vec::new(), zlib::Inflate::default());
-    for id in tips {
-        if let Ok(Some((object, _))) =
-            bundle.find(id, &mut buffer, &mut inflate, &mut pack::cache::Never)
-            && object.data.len() as u64 <= LARGEST_COMMIT
-        {
-            found.insert(*id, tip(object.kind, object.data.to_vec()));
+    let mut object = |id: &ObjectId| {
+        let found = bundle.find(id, &mut buffer, &mut inflate, &mut pack::cache::Never);
+        let (object, _) = found.ok().flatten()?;
+        let small = object.data.len() as u64 <= LARGEST_COMMIT;
+        small.then(|| tip(object.kind, object.data.to_vec()))
+    };
+    match wanted {
+        Wanted::Tips(tips) => {
+            found.extend(tips.iter().filter_map(|id| Some((*id, object(id)?))));
+        }
+        Wanted::History { tip, most } => {
+            let line = chain::line(*tip, *most, |id| match object(&id) {
+                Some(Tip::Commit(raw)) => Some(raw),
+                Some(Tip::Other(_) | Tip::NotRead(_)) | None => None,
+            });
+            found.extend(line.into_iter().map(|(id, raw)| (id, Tip::Commit(raw))));
         }
     }
     found

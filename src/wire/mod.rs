@@ -18,7 +18,7 @@ mod ssh;
 mod tcp;
 pub mod words;
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use gix::{
     ObjectId,
@@ -79,6 +79,15 @@ pub trait Link {
     ///
     /// Gives one entry for each of `tips`, in their order. A tip that cannot be read is a value, not an error.
     fn read(&mut self, tips: &[ObjectId]) -> Vec<Tip>;
+
+    /// Brings the commits into memory that `tip`, which was listed, descends from: at most `most` of them, itself included.
+    ///
+    /// Which of them come is up to the remote: one that sends too much is hung up on, and those that came before count.
+    fn history(
+        &mut self,
+        tip: ObjectId,
+        most: usize,
+    ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError>;
 
     /// What the writing side of the remote shows for one ref, without asking it for anything.
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError>;

@@ -8,7 +8,7 @@ use super::{
     Advertised, LinkError, Tip,
     advertisement::{self, Greeting, Version},
     conversation::Conversation,
-    fetch,
+    fetch::{self, Wanted},
 };
 
 /// So many tips are asked for in one request, to bound its size and the loss if one of them is bad.
@@ -62,7 +62,7 @@ pub fn read_tips(
     let mut failures = 0;
     let mut batches: Vec<&[ObjectId]> = wanted.chunks(BATCH).rev().collect();
     while let Some(batch) = batches.pop() {
-        match read_batch(open, &mut connect, batch, have) {
+        match fetch_on(open, &mut connect, Wanted::Tips(batch), have) {
             Ok(objects) => found.extend(objects),
             Err(error) => {
                 failures += 1;
@@ -82,10 +82,27 @@ pub fn read_tips(
         .collect()
 }
 
-fn read_batch(
+/// Reads the commits that `tip` descends from, at most `most` of them with itself, on the connection in `open` or on
+/// one that `connect` makes.
+pub fn read_history(
+    open: &mut Option<Session>,
+    mut connect: impl FnMut() -> Result<Conversation, LinkError>,
+    tip: ObjectId,
+    most: usize,
+    have: &dyn Fn() -> Vec<ObjectId>,
+) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
+    let found = fetch_on(open, &mut connect, Wanted::History { tip, most }, have)?;
+    let commits = found.into_iter().filter_map(|(id, object)| match object {
+        Tip::Commit(raw) => Some((id, raw)),
+        Tip::Other(_) | Tip::NotRead(_) => None,
+    });
+    Ok(commits.collect())
+}
+
+fn fetch_on(
     open: &mut Option<Session>,
     connect: &mut impl FnMut() -> Result<Conversation, LinkError>,
-    batch: &[ObjectId],
+    wanted: Wanted<'_>,
     have: &dyn Fn() -> Vec<ObjectId>,
 ) -> Result<HashMap<ObjectId, Tip>, LinkError> {
     let mut session = match open.take() {
@@ -93,7 +110,7 @@ fn read_batch(
         None => Session::list(connect()?, &[])?.0,
     };
     let (objects, reusable) =
-        fetch::read(&mut session.conversation, &session.greeting, batch, have)?;
+        fetch::read(&mut session.conversation, &session.greeting, wanted, have)?;
     if reusable {
         *open = Some(session);
     }

@@ -11,7 +11,7 @@
 
 mod process;
 
-use std::process::Command;
+use std::{collections::HashMap, process::Command};
 
 use gix::{
     ObjectId,
@@ -28,9 +28,12 @@ use super::{
     deadline::Deadline,
     leavings::Place,
     send_pack,
-    session::{Session, read_tips},
+    session::{Session, read_history, read_tips},
 };
-use crate::{claim::commit::Draft, remote::Destination};
+use crate::{
+    claim::{chain, commit::Draft},
+    remote::Destination,
+};
 use process::{Answer, Process};
 
 /// A link through `git remote-<name>`.
@@ -48,6 +51,12 @@ enum Open {
     Session(Box<Session>),
     /// What a helper listed that cannot hand us a connection; it fetches by name.
     Listed(Vec<Advertised>),
+}
+
+impl Open {
+    fn left(session: Option<Session>) -> Self {
+        session.map_or(Open::Nothing, |session| Open::Session(Box::new(session)))
+    }
 }
 
 /// How far a helper takes us.
@@ -201,10 +210,15 @@ impl<'a> Helper<'a> {
         })
     }
 
-    /// Has a helper without a connection for us fetch `tips` by the names they were listed under.
-    fn fetch(&self, listed: &[Advertised], tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
-        let objects = place()?;
-        let mut process = self.start(Objects::ToFetch(&objects))?;
+    /// Has a helper without a connection for us fetch `tips`, and all that is behind them, by the names they were
+    /// listed under; they lie in `objects` then.
+    fn fetch(
+        &self,
+        listed: &[Advertised],
+        tips: &[ObjectId],
+        objects: &Place,
+    ) -> Result<Option<odb::Handle>, LinkError> {
+        let mut process = self.start(Objects::ToFetch(objects))?;
         if process.can("option") {
             // Where the server can leave out trees; otherwise what the clone has is left out, by the alternates.
             process.say("option filter tree:0")?;
@@ -222,15 +236,40 @@ impl<'a> Helper<'a> {
         process.say("")?;
         while !process.line()?.is_empty() {}
         drop(process);
+        Ok(tips.first().and_then(|tip| odb::at(objects.path(), tip.kind()).ok()))
+    }
+
+    fn fetch_tips(&self, listed: &[Advertised], tips: &[ObjectId]) -> Result<Vec<Tip>, LinkError> {
+        let objects = place()?;
+        let store = self.fetch(listed, tips, &objects)?;
+        let read = |id: &ObjectId| store.as_ref().and_then(|store| read_object(store, *id));
         let missing = || Tip::NotRead("the remote did not send it".into());
-        let Some(kind) = tips.first().map(|tip| tip.kind()) else { return Ok(Vec::new()) };
-        let store = odb::at(objects.path(), kind).ok();
-        Ok(tips
-            .iter()
-            .map(|id| {
-                store.as_ref().and_then(|store| read_object(store, *id)).unwrap_or_else(missing)
-            })
-            .collect())
+        Ok(tips.iter().map(|id| read(id).unwrap_or_else(missing)).collect())
+    }
+
+    fn fetch_history(
+        &self,
+        listed: &[Advertised],
+        tip: ObjectId,
+        most: usize,
+    ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
+        let objects = place()?;
+        let store = self.fetch(listed, &[tip], &objects)?;
+        let commit = |id| match store.as_ref().and_then(|store| read_object(store, id)) {
+            Some(Tip::Commit(raw)) => Some(raw),
+            Some(Tip::Other(_) | Tip::NotRead(_)) | None => None,
+        };
+        Ok(chain::line(tip, most, commit).into_iter().collect())
+    }
+
+    /// Another connection to upload-pack, where the first was one.
+    fn connect_again(&self) -> Result<Conversation, LinkError> {
+        match self.connect()? {
+            Reached::UploadPack(conversation) => Ok(conversation),
+            Reached::HelperOnly(_) => {
+                Err(LinkError::Nonsense("the helper gives no second connection".into()))
+            }
+        }
     }
 }
 
@@ -255,22 +294,33 @@ impl Link for Helper<'_> {
     fn read(&mut self, tips: &[ObjectId]) -> Vec<Tip> {
         let mut session = match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Listed(listed) => {
-                let fetched = self.fetch(&listed, tips);
+                let fetched = self.fetch_tips(&listed, tips);
+                self.open = Open::Listed(listed);
                 return fetched
                     .unwrap_or_else(|error| vec![Tip::NotRead(error.to_string()); tips.len()]);
             }
             Open::Session(session) => Some(*session),
             Open::Nothing => None,
         };
-        let again = || match self.connect()? {
-            Reached::UploadPack(conversation) => Ok(conversation),
-            Reached::HelperOnly(_) => {
-                Err(LinkError::Nonsense("the helper gives no second connection".into()))
-            }
-        };
-        let tips = read_tips(&mut session, again, tips, &*self.manner.have);
-        self.open = session.map_or(Open::Nothing, |session| Open::Session(Box::new(session)));
+        let tips = read_tips(&mut session, || self.connect_again(), tips, &*self.manner.have);
+        self.open = Open::left(session);
         tips
+    }
+
+    fn history(
+        &mut self,
+        tip: ObjectId,
+        most: usize,
+    ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
+        let mut session = match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Listed(listed) => return self.fetch_history(&listed, tip, most),
+            Open::Session(session) => Some(*session),
+            Open::Nothing => None,
+        };
+        let connect = || self.connect_again();
+        let commits = read_history(&mut session, connect, tip, most, &*self.manner.have);
+        self.open = Open::left(session);
+        commits
     }
 
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {
