@@ -11,6 +11,7 @@ mod credentials;
 mod docs;
 mod faults;
 mod harness;
+mod history;
 mod isolation;
 mod listing;
 mod marks;

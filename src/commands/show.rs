@@ -46,7 +46,7 @@ fn history(seen: &Seen, context: &mut Context<'_>) -> History {
         return History::Unasked;
     };
     let read = match chain::first_parent(tip) {
-        Some(_) => context.link.history(seen.id, MOST),
+        Some(parent) => context.link.history(seen.id, parent, MOST - 1),
         None => Ok(HashMap::new()),
     };
     let mut commits = match read {

@@ -9,7 +9,9 @@ use crate::claim::chain::{Chain, Ended, Event, What};
 pub fn lines(history: &History) -> Vec<String> {
     match history {
         History::Unasked => Vec::new(),
-        History::NotRead(why) => vec![format!("not read: {why}")],
+        History::NotRead(why) => {
+            vec![format!("not read: {}", why.lines().collect::<Vec<_>>().join("; "))]
+        }
         History::Read(chain) if chain.events.is_empty() => Vec::new(),
         History::Read(Chain { events, whole }) => {
             let missing = (!whole).then(|| "(earlier ones not read)".to_owned());

@@ -146,11 +146,12 @@ impl Link for Direct<'_> {
     fn history(
         &mut self,
         tip: ObjectId,
+        parent: ObjectId,
         most: usize,
     ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
         let mut session = self.session.take();
         let connect = || self.connect(Service::UploadPack);
-        let commits = read_history(&mut session, connect, tip, most, &*self.manner.have);
+        let commits = read_history(&mut session, connect, tip, parent, most, &*self.manner.have);
         self.session = session;
         commits
     }

@@ -45,7 +45,7 @@ pub enum Wanted<'a> {
     /// A commit and those that it descends from.
     History {
         /// The commit.
-        tip: ObjectId,
+        from: ObjectId,
         /// How many, itself included.
         most: usize,
     },
@@ -55,7 +55,7 @@ impl Wanted<'_> {
     fn tips(&self) -> &[ObjectId] {
         match self {
             Wanted::Tips(tips) => tips,
-            Wanted::History { tip, .. } => std::slice::from_ref(tip),
+            Wanted::History { from, .. } => std::slice::from_ref(from),
         }
     }
 
@@ -80,9 +80,9 @@ impl Wanted<'_> {
     fn done(&self, found: &HashMap<ObjectId, Tip>, kind: objs::Kind, deltas: bool) -> bool {
         match self {
             Wanted::Tips(tips) => found.len() == tips.len(),
-            Wanted::History { tip, most } => {
+            Wanted::History { from, most } => {
                 found.len() >= *most
-                    || (kind != objs::Kind::Commit && found.contains_key(tip) && !deltas)
+                    || (kind != objs::Kind::Commit && found.contains_key(from) && !deltas)
             }
         }
     }
@@ -413,8 +413,8 @@ fn index(kept: &[u8], wanted: &Wanted<'_>, kind: Kind) -> HashMap<ObjectId, Tip>
         Wanted::Tips(tips) => {
             found.extend(tips.iter().filter_map(|id| Some((*id, object(id)?))));
         }
-        Wanted::History { tip, most } => {
-            let line = chain::line(*tip, *most, |id| match object(&id) {
+        Wanted::History { from, most } => {
+            let line = chain::line(*from, *most, |id| match object(&id) {
                 Some(Tip::Commit(raw)) => Some(raw),
                 Some(Tip::Other(_) | Tip::NotRead(_)) | None => None,
             });

@@ -80,12 +80,14 @@ pub trait Link {
     /// Gives one entry for each of `tips`, in their order. A tip that cannot be read is a value, not an error.
     fn read(&mut self, tips: &[ObjectId]) -> Vec<Tip>;
 
-    /// Brings the commits into memory that `tip`, which was listed, descends from: at most `most` of them, itself included.
+    /// Brings the commits into memory that `tip`, which was listed, descends from by way of `parent`, that one included:
+    /// at most `most` of them.
     ///
     /// Which of them come is up to the remote: one that sends too much is hung up on, and those that came before count.
     fn history(
         &mut self,
         tip: ObjectId,
+        parent: ObjectId,
         most: usize,
     ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError>;
 

@@ -36,6 +36,21 @@ impl Session {
         Ok((Self { conversation, greeting }, refs))
     }
 
+    /// Fetches what is `wanted`, and leaves the session in `open` if it is good for more.
+    fn fetch(
+        mut self,
+        open: &mut Option<Session>,
+        wanted: Wanted<'_>,
+        have: &dyn Fn() -> Vec<ObjectId>,
+    ) -> Result<HashMap<ObjectId, Tip>, LinkError> {
+        let (objects, reusable) =
+            fetch::read(&mut self.conversation, &self.greeting, wanted, have)?;
+        if reusable {
+            *open = Some(self);
+        }
+        Ok(objects)
+    }
+
     /// Ends it as the protocol asks for.
     pub fn hang_up(self) {
         self.conversation.hang_up();
@@ -62,7 +77,9 @@ pub fn read_tips(
     let mut failures = 0;
     let mut batches: Vec<&[ObjectId]> = wanted.chunks(BATCH).rev().collect();
     while let Some(batch) = batches.pop() {
-        match fetch_on(open, &mut connect, Wanted::Tips(batch), have) {
+        let fetched = opened(open, &mut connect)
+            .and_then(|session| session.fetch(open, Wanted::Tips(batch), have));
+        match fetched {
             Ok(objects) => found.extend(objects),
             Err(error) => {
                 failures += 1;
@@ -82,16 +99,31 @@ pub fn read_tips(
         .collect()
 }
 
-/// Reads the commits that `tip` descends from, at most `most` of them with itself, on the connection in `open` or on
-/// one that `connect` makes.
+/// Reads the commits that `tip` descends from by way of `parent`, at most `most`, on the connection in `open` or on one that
+/// `connect` makes.
 pub fn read_history(
     open: &mut Option<Session>,
     mut connect: impl FnMut() -> Result<Conversation, LinkError>,
     tip: ObjectId,
+    parent: ObjectId,
     most: usize,
     have: &dyn Fn() -> Vec<ObjectId>,
 ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
-    let found = fetch_on(open, &mut connect, Wanted::History { tip, most }, have)?;
+    let from_tip = Wanted::History { from: tip, most: most + 1 };
+    let session = opened(open, &mut connect)?;
+    let found = match session.greeting.version {
+        // Before version 2 there is only what was listed to be asked for.
+        Version::Classic => session.fetch(open, from_tip, have)?,
+        // A tip that was read on this connection is not asked for again: git's server remembers that history ended
+        // there, and sends all of it instead of the depth asked for (measured with 2.47).
+        Version::Two => match session.fetch(open, Wanted::History { from: parent, most }, have) {
+            Err(error) if !matches!(error, LinkError::TimedOut(_)) => {
+                // Wants can be anything (gitprotocol-v2(5)), but not every server thinks so.
+                opened(&mut None, &mut connect)?.fetch(open, from_tip, have)?
+            }
+            found => found?,
+        },
+    };
     let commits = found.into_iter().filter_map(|(id, object)| match object {
         Tip::Commit(raw) => Some((id, raw)),
         Tip::Other(_) | Tip::NotRead(_) => None,
@@ -99,20 +131,12 @@ pub fn read_history(
     Ok(commits.collect())
 }
 
-fn fetch_on(
+fn opened(
     open: &mut Option<Session>,
     connect: &mut impl FnMut() -> Result<Conversation, LinkError>,
-    wanted: Wanted<'_>,
-    have: &dyn Fn() -> Vec<ObjectId>,
-) -> Result<HashMap<ObjectId, Tip>, LinkError> {
-    let mut session = match open.take() {
-        Some(session) => session,
-        None => Session::list(connect()?, &[])?.0,
-    };
-    let (objects, reusable) =
-        fetch::read(&mut session.conversation, &session.greeting, wanted, have)?;
-    if reusable {
-        *open = Some(session);
+) -> Result<Session, LinkError> {
+    match open.take() {
+        Some(session) => Ok(session),
+        None => Ok(Session::list(connect()?, &[])?.0),
     }
-    Ok(objects)
 }

@@ -251,6 +251,7 @@ impl<'a> Helper<'a> {
         &self,
         listed: &[Advertised],
         tip: ObjectId,
+        parent: ObjectId,
         most: usize,
     ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
         let objects = place()?;
@@ -259,7 +260,7 @@ impl<'a> Helper<'a> {
             Some(Tip::Commit(raw)) => Some(raw),
             Some(Tip::Other(_) | Tip::NotRead(_)) | None => None,
         };
-        Ok(chain::line(tip, most, commit).into_iter().collect())
+        Ok(chain::line(parent, most, commit).into_iter().collect())
     }
 
     /// Another connection to upload-pack, where the first was one.
@@ -310,15 +311,16 @@ impl Link for Helper<'_> {
     fn history(
         &mut self,
         tip: ObjectId,
+        parent: ObjectId,
         most: usize,
     ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
         let mut session = match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Listed(listed) => return self.fetch_history(&listed, tip, most),
+            Open::Listed(listed) => return self.fetch_history(&listed, tip, parent, most),
             Open::Session(session) => Some(*session),
             Open::Nothing => None,
         };
         let connect = || self.connect_again();
-        let commits = read_history(&mut session, connect, tip, most, &*self.manner.have);
+        let commits = read_history(&mut session, connect, tip, parent, most, &*self.manner.have);
         self.open = Open::left(session);
         commits
     }
