@@ -142,6 +142,39 @@ fn a_chain_is_told_from_its_beginning(kind: Kind) {
     }
 }
 
+on!(the_program_s_own_acts_make_a_chain: path, ssh_v0, https);
+/// Every act in its turn, by two people on a host where nothing is deleted.
+fn the_program_s_own_acts_make_a_chain(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    bob.set("user.name", "Bob Example");
+    bob.set("user.email", "bob@example.com");
+    for clone in [&alice, &bob] {
+        clone.set("claim.release", "mark");
+    }
+    let _ = alice.claim(&["take", "42"]).is(0, "claimed");
+    let _ = alice.claim(&["release", "42"]).is(0, "released");
+    let taken = bob.claim(&["take", "42"]).is(0, "claimed").id();
+    let over =
+        alice.claim(&["take", "42", "--over", &taken, "--reason", "agreed"]).is(0, "claimed").id();
+    let _ = bob.claim(&["release", "42", "--expect", &over]).is(0, "released");
+    let host = trailer(&remote, "issue-42", "Claimed-On");
+    let (a, b) = ("Alice Example <alice@example.com>", "Bob Example <bob@example.com>");
+    let shown = alice.claim(&["show", "42"]).is(3, "free issue-42");
+    assert_eq!(
+        events(&shown),
+        [
+            format!("taken by {a} on {host}"),
+            format!("released by {a} on {host}"),
+            format!("taken by {b} on {host}"),
+            format!("taken over by {a} on {host}, from {} of {b}: agreed", &taken[..12]),
+            format!("cleared by {b} on {host}, from {} of {a}", &over[..12]),
+        ],
+        "{shown}"
+    );
+}
+
 /// What `args` cost on the wire through `proxy`.
 fn bytes(clone: &Clone, proxy: &Proxy, args: &[&str], code: i32) -> (u64, Output) {
     let before = proxy.bytes();
