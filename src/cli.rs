@@ -5,6 +5,8 @@
 //! until [`crate::settings`] and [`crate::claim`] read them, so that each has one parser and one error message.
 //! `man/git-claim.1` says the same as this tree; a test holds the two together.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 /// The table of exit codes as `--help` shows it; the man page's EXIT STATUS says the same.
@@ -189,6 +191,23 @@ Examples:
 Exit status: 0 shown, 3 nothing there, 77 refused, 69 could not tell")]
     Show(Show),
 
+    /// Report the claims that somebody should look at
+    #[command(
+        long_about = "Report the claims that somebody should look at.\n\n\
+            These are claims that are old, that are silent though their holders promised renewals, that are stamped in \
+            the future, and that cannot be read. Oldest first, each with what is known about it and the exact commands \
+            to clear it or to take it over, for a person to decide. Nothing is written anywhere, and nothing is cleared.",
+        after_long_help = "\
+Examples:
+    git claim stale
+    git claim stale --older-than '3 days' --exit-code
+    git claim stale --closed closed-issues.txt
+    list-my-issues | git claim stale --all -
+
+Exit status: 0 reported, 3 with --exit-code when something is stale, 77 refused, 69 could not tell"
+    )]
+    Stale(Stale),
+
     /// Ask whether a claim is still yours
     #[command(
         long_about = "Ask whether a claim is still yours.\n\n\
@@ -232,6 +251,13 @@ pub struct Take {
     /// The branch that the work will be on, for people
     #[arg(long, value_name = "BRANCH", value_hint = ValueHint::Other)]
     pub branch: Option<String>,
+
+    /// The process that holds the claim, as in `--process $$`
+    ///
+    /// The process that holds the claim, by its number, as in `--process $$`. `stale` on the same host says whether it
+    /// still runs.
+    #[arg(long, value_name = "PID", value_hint = ValueHint::Other)]
+    pub process: Option<String>,
 
     /// Who holds the claim, if not your git identity
     ///
@@ -291,6 +317,39 @@ pub struct Show {
     /// The claim to show
     #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     pub name: String,
+}
+
+/// `git claim stale`.
+#[derive(Debug, Clone, Args)]
+pub struct Stale {
+    /// Look at these claims only; `-` reads names from standard input
+    ///
+    /// Look at these claims only. `-` reads names from standard input, one on a line; blank lines and lines that begin
+    /// with `#` and no number are left out.
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
+    pub names: Vec<String>,
+
+    /// Call a claim old after this long (90m, 2h30m, 3 days)
+    ///
+    /// Call a claim old that had no sign of life for this long, as in `90m`, `2h30m` or `3 days`. Without it: the
+    /// configuration `claim.staleAfter`, else 24 hours.
+    #[arg(long, value_name = "DURATION", value_hint = ValueHint::Other)]
+    pub older_than: Option<String>,
+
+    /// Exit with 3 when something is stale
+    #[arg(long)]
+    pub exit_code: bool,
+
+    /// Show every claim with its state
+    #[arg(long)]
+    pub all: bool,
+
+    /// Report claims on the closed issues in FILE too (`-` for standard input)
+    ///
+    /// Report the claims on issues that are closed too. FILE (`-` for standard input) names these issues, one on a line,
+    /// as your tracker knows them; blank lines and lines that begin with `#` and no number are left out.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub closed: Option<PathBuf>,
 }
 
 /// `git claim verify`.

@@ -29,12 +29,16 @@ impl Identity {
     ///
     /// `who` is the holder to show instead of the author: `Name <email>`, or a name alone, which keeps the author's e-mail.
     pub fn gather(checkout: &Checkout, who: Option<&str>) -> Identity {
-        let host =
-            whoami::hostname().ok().and_then(|host| cleaned(&host)).unwrap_or("localhost".into());
+        let host = host();
         let author = author(checkout, &host);
         let holder = who.map_or_else(|| author.clone(), |who| named(who, &author));
         Identity { author, holder, host, job: job(checkout.environment()) }
     }
+}
+
+/// This machine's name, as it is recorded in claims.
+pub fn host() -> String {
+    whoami::hostname().ok().and_then(|host| cleaned(&host)).unwrap_or("localhost".into())
 }
 
 /// A token that no other take, anywhere, ever had.

@@ -12,6 +12,7 @@ pub mod escape;
 pub mod held;
 pub mod identity;
 pub mod output;
+pub mod process;
 pub mod remote;
 pub mod settings;
 pub mod verdict;

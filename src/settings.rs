@@ -26,6 +26,10 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How a claim is released: `delete` its ref, or `mark` it by a child commit that says so, for hosts that allow no
 /// deletion. Unset: [`ReleaseBy::default`].
 pub const RELEASE: &str = "claim.release";
+/// After how long without a sign of life a claim is old, as [`duration`] reads it. Unset: [`DEFAULT_STALE_AFTER`].
+pub const STALE_AFTER: &str = "claim.staleAfter";
+/// The default of [`STALE_AFTER`].
+pub const DEFAULT_STALE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// Who holds the claims taken here: `Name` or `Name <email>`. Unset: git's author identity.
 pub const WHO: &str = "claim.who";
 /// The environment's word for [`WHO`], before the configuration's.
@@ -48,6 +52,8 @@ pub struct Asked {
     pub remote: Option<String>,
     /// `--timeout`.
     pub timeout: Option<Duration>,
+    /// `--older-than`.
+    pub older_than: Option<Duration>,
     /// `--as`.
     pub who: Option<String>,
     /// `--color`.
@@ -85,6 +91,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// How a claim is released.
     pub release: ReleaseBy,
+    /// After how long without a sign of life a claim is old.
+    pub stale_after: Duration,
     /// The holder to show instead of git's author identity.
     pub who: Option<String>,
     /// When to colour.
@@ -150,7 +158,7 @@ impl Settings {
     /// # Errors
     /// For the first value that cannot be used, with its key and what is allowed.
     pub fn gather(asked: Asked, checkout: &Checkout) -> Result<Settings, SettingsError> {
-        let Asked { remote, timeout, who, color } = asked;
+        let Asked { remote, timeout, older_than, who, color } = asked;
         let config = checkout.config();
 
         let prefix = match config.string(PREFIX) {
@@ -159,14 +167,13 @@ impl Settings {
         };
         let timeout = match (timeout, config.string(TIMEOUT)) {
             (Some(typed), _) => not_zero("--timeout", typed)?,
-            (None, Some(value)) => {
-                let time = duration(text(TIMEOUT, value)?).map_err(|error| match error {
-                    SettingsError::Duration { reason, .. } => bad(TIMEOUT, value, reason),
-                    other => other,
-                })?;
-                not_zero(TIMEOUT, time)?
-            }
+            (None, Some(value)) => not_zero(TIMEOUT, configured_duration(TIMEOUT, value)?)?,
             (None, None) => DEFAULT_TIMEOUT,
+        };
+        let stale_after = match (older_than, config.string(STALE_AFTER)) {
+            (Some(typed), _) => typed,
+            (None, Some(value)) => configured_duration(STALE_AFTER, value)?,
+            (None, None) => DEFAULT_STALE_AFTER,
         };
         let remote_typed = remote.is_some();
         let remote = match (remote, config.string(REMOTE)) {
@@ -185,6 +192,7 @@ impl Settings {
                     _ => return Err(bad(RELEASE, value, "use delete or mark")),
                 },
             },
+            stale_after,
             who: gather_who(who, checkout)?,
             color: gather_color(color, checkout)?,
             remote,
@@ -280,6 +288,13 @@ pub fn duration(text: &str) -> Result<Duration, SettingsError> {
     parsed.filter(|parsed| *parsed <= LONGEST).ok_or_else(|| wrong("a year is the most"))
 }
 
+fn configured_duration(key: &'static str, value: &BStr) -> Result<Duration, SettingsError> {
+    duration(text(key, value)?).map_err(|error| match error {
+        SettingsError::Duration { reason, .. } => bad(key, value, reason),
+        other => other,
+    })
+}
+
 fn not_zero(key: &'static str, time: Duration) -> Result<Duration, SettingsError> {
     if time.is_zero() {
         return Err(bad(
@@ -331,6 +346,7 @@ mod tests {
         );
         assert_eq!((settings.who, settings.remote, settings.color), (None, None, ColorWhen::Auto));
         assert_eq!(settings.ssh, Ssh::default());
+        assert_eq!(settings.stale_after, Duration::from_secs(24 * 60 * 60));
     }
 
     #[test]
@@ -338,6 +354,7 @@ mod tests {
         let sandbox = configured(&[
             ("claim.prefix", "refs/heads/claims/"),
             ("claim.timeout", "2m"),
+            ("claim.staleAfter", "3 days"),
             ("claim.who", "configured"),
             ("claim.remote", "upstream"),
             ("color.ui", "never"),
@@ -345,6 +362,7 @@ mod tests {
         let settings = gather(&sandbox, Asked::default()).unwrap();
         assert_eq!(settings.prefix, Prefix::parse("refs/heads/claims/").unwrap());
         assert_eq!(settings.timeout, Duration::from_secs(120));
+        assert_eq!(settings.stale_after, Duration::from_secs(3 * 24 * 60 * 60));
         assert_eq!(settings.who.as_deref(), Some("configured"));
         assert_eq!(settings.remote.as_deref(), Some("upstream"));
         assert!(!settings.remote_typed);
@@ -363,6 +381,7 @@ mod tests {
         let typed = Asked {
             remote: Some("typed".into()),
             timeout: Some(Duration::from_secs(1)),
+            older_than: Some(Duration::ZERO),
             who: Some("typed".into()),
             color: Some(ColorWhen::Auto),
         };
@@ -372,6 +391,7 @@ mod tests {
             (Some("typed"), Some("typed"))
         );
         assert!(settings.remote_typed);
+        assert_eq!(settings.stale_after, Duration::ZERO);
         assert_eq!((settings.timeout, settings.color), (Duration::from_secs(1), ColorWhen::Auto));
 
         assert_eq!(gather(&sandbox.with("GIT_CLAIM_WHO", ""), Asked::default()).unwrap().who, None);
@@ -395,6 +415,11 @@ mod tests {
                 "",
                 "claim.timeout is '': use seconds (30) or units (90s, 10m, 1h 30m)",
             ),
+            (
+                "claim.staleAfter",
+                "a while",
+                "claim.staleAfter is 'a while': use seconds (30) or units (90s, 10m, 1h 30m)",
+            ),
             ("claim.remote", "", "claim.remote is empty"),
             ("color.claim", "pink", "color.claim is 'pink': use always, auto, never or a boolean"),
         ] {
@@ -413,9 +438,17 @@ mod tests {
 
     #[test]
     fn lengths_of_time() {
-        for (text, seconds) in
-            [("30", 30), ("90s", 90), (" 2m 30s ", 150), ("1h", 3600), ("3days", 259_200), ("0", 0)]
-        {
+        for (text, seconds) in [
+            ("30", 30),
+            ("90s", 90),
+            (" 2m 30s ", 150),
+            ("1h", 3600),
+            ("3days", 259_200),
+            ("0", 0),
+            ("90m", 5400),
+            ("2h30m", 9000),
+            ("3 days", 259_200),
+        ] {
             assert_eq!(duration(text).unwrap(), Duration::from_secs(seconds), "{text}");
         }
         assert_eq!(duration("250ms").unwrap(), Duration::from_millis(250));

@@ -85,6 +85,7 @@ fn hostile_text_is_shown_as_text() {
             &["list", "--long"],
             &["list", "--long", "--color=always"],
             &["show", name],
+            &["stale"],
             &["take", name],
             &["verify", name],
             &["release", name],

@@ -20,6 +20,7 @@ mod races;
 mod records;
 mod regressions;
 mod remotes;
+mod stale;
 mod takeover;
 mod verdicts;
 

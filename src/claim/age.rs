@@ -16,7 +16,8 @@ pub fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if age < TimeDelta::minutes(1) { "just now".to_owned() } else { format!("{} ago", span(age)) }
 }
 
-fn span(length: TimeDelta) -> String {
+/// A length of time in the largest unit that keeps the number useful, rounded down, and at least a second.
+pub fn span(length: TimeDelta) -> String {
     let (count, unit) = if length < TimeDelta::minutes(1) {
         (length.num_seconds().max(1), "second")
     } else if length < TimeDelta::hours(1) {
@@ -26,6 +27,25 @@ fn span(length: TimeDelta) -> String {
     } else {
         (length.num_days(), "day")
     };
+    counted(count, unit)
+}
+
+/// A length of time as it was set, in the largest unit that divides it: `90 minutes`, `24 hours`, `3 days`. Whole
+/// seconds count.
+pub fn exactly(length: TimeDelta) -> String {
+    const UNITS: [(i64, &str); 3] = [(24 * 60 * 60, "day"), (60 * 60, "hour"), (60, "minute")];
+    let seconds = length.num_seconds();
+    let fits = |(size, unit): &(i64, &str)| {
+        // A day is told as 24 hours.
+        seconds % size == 0 && seconds >= if *unit == "day" { 2 * size } else { *size }
+    };
+    match UNITS.iter().find(|unit| fits(unit)) {
+        Some((size, unit)) => counted(seconds / size, unit),
+        None => counted(seconds, "second"),
+    }
+}
+
+fn counted(count: i64, unit: &str) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -65,6 +85,25 @@ mod tests {
         assert_eq!(after(-2 * 3600), "in 2 hours (clock ahead)");
         let now = DateTime::from_timestamp(0, 0).expect("in range");
         assert_eq!(ago(now + TimeDelta::nanoseconds(1), now), "in 1 second (clock ahead)");
+    }
+
+    #[test]
+    fn a_limit_is_told_exactly() {
+        for (seconds, told) in [
+            (0, "0 seconds"),
+            (1, "1 second"),
+            (90, "90 seconds"),
+            (120, "2 minutes"),
+            (90 * 60, "90 minutes"),
+            (150 * 60, "150 minutes"),
+            (60 * 60, "1 hour"),
+            (24 * 60 * 60, "24 hours"),
+            (36 * 60 * 60, "36 hours"),
+            (3 * 24 * 60 * 60, "3 days"),
+            (3 * 24 * 60 * 60 + 1, "259201 seconds"),
+        ] {
+            assert_eq!(exactly(TimeDelta::seconds(seconds)), told);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod name;
 pub mod prefix;
 mod reading;
 pub mod record;
+pub mod staleness;
 mod text;
 pub mod token;
 

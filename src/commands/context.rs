@@ -129,6 +129,7 @@ impl<'a> Context<'a> {
             displaced: None,
             history: History::Unasked,
             hints: Vec::new(),
+            assessment: None,
         }
     }
 

@@ -8,11 +8,13 @@ mod context;
 mod list;
 mod look;
 pub mod man;
+mod names;
 mod over;
 mod release;
 mod renew;
 mod show;
 mod stage;
+mod stale;
 mod swap;
 mod take;
 mod verify;
@@ -30,12 +32,14 @@ use crate::{
     cli::{Ask, Cli, Global, Verb},
     escape,
     output::{Detail, Report, human, json, ui::Ui},
+    process::NoProcess,
     remote::RemoteError,
     settings::SettingsError,
     verdict::{Exit, Verdict},
 };
 use context::{Context, NoClone};
 use list::NotListed;
+use names::ListError;
 use over::NoReason;
 use stage::Stage;
 
@@ -74,34 +78,47 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
         Err(error) => return failed(ask, ui, None, &error),
     };
     let manner = stage.manner();
-    let asked =
-        Context::new(&stage, &manner).map_err(Into::into).and_then(|mut context| match ask {
+    let asked = Context::new(&stage, &manner).map_err(Into::into).and_then(|mut context| {
+        let claims = match ask {
+            // What it has to say is more than is to be said of the claims one by one.
+            Ask::Stale(args) => return stale::run(args, &mut context),
             Ask::Take(args) => take::run(args, &mut context),
             Ask::Release(args) => release::run(args, &mut context),
             Ask::List(args) => list::run(args, &mut context),
             Ask::Show(args) => show::run(args, &mut context),
             Ask::Verify(args) => verify::run(args, &mut context),
             Ask::Renew(args) => renew::run(args, &mut context),
-        });
+        };
+        Ok((claims?, detail(ask)))
+    });
     match asked {
-        Ok(claims) => {
-            let (command, detail) = of(ask);
-            let report = Report { command, remote: stage.remote(), claims, detail };
+        Ok((claims, detail)) => {
+            let report = Report { command: command(ask), remote: stage.remote(), claims, detail };
             report.tell(stage.ui(), Utc::now())
         }
         Err(error) => failed(ask, stage.ui(), Some(stage.remote()), &error),
     }
 }
 
-/// The verb's name, and how much its report tells people.
-fn of(ask: &Ask) -> (&'static str, Detail) {
+/// The verb's name.
+fn command(ask: &Ask) -> &'static str {
     match ask {
-        Ask::Take(_) => ("take", Detail::Verdicts),
-        Ask::Release(_) => ("release", Detail::Verdicts),
-        Ask::List(_) => ("list", Detail::Table),
-        Ask::Show(_) => ("show", Detail::Whole),
-        Ask::Verify(_) => ("verify", Detail::Verdicts),
-        Ask::Renew(_) => ("renew", Detail::Verdicts),
+        Ask::Take(_) => "take",
+        Ask::Release(_) => "release",
+        Ask::List(_) => "list",
+        Ask::Show(_) => "show",
+        Ask::Stale(_) => "stale",
+        Ask::Verify(_) => "verify",
+        Ask::Renew(_) => "renew",
+    }
+}
+
+/// How much the report of a verb tells people, where the verb does not say so itself.
+fn detail(ask: &Ask) -> Detail {
+    match ask {
+        Ask::List(_) => Detail::Table,
+        Ask::Show(_) => Detail::Whole,
+        _ => Detail::Verdicts,
     }
 }
 
@@ -140,7 +157,7 @@ fn failed(
         ui.hint(fix);
     }
     if ui.json() {
-        ui.result(&json::error(Some(of(ask).0), word, exit, remote.as_ref(), &reason));
+        ui.result(&json::error(Some(command(ask)), word, exit, remote.as_ref(), &reason));
     } else if error.is::<NotListed>() {
         ui.result(&format!("{word} claims"));
     }
@@ -160,6 +177,8 @@ fn sort(error: &anyhow::Error) -> (&'static str, Exit, String) {
     let usage = error.is::<NameError>()
         || error.is::<NotAnId>()
         || error.is::<NoReason>()
+        || error.is::<ListError>()
+        || error.is::<NoProcess>()
         || error.is::<SettingsError>()
         || error.is::<RemoteError>()
         || error.is::<NoClone>();

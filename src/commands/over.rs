@@ -56,7 +56,7 @@ pub fn run(
     let record = Record {
         took_over: Some(TookOver::of(seen.id, seen.record.reading())),
         reason: Some(reason.to_owned()),
-        ..take::record(args, context, claim, &identity, identity::fresh_token()?)
+        ..take::record(args, context, claim, &identity, identity::fresh_token()?)?
     }
     .normalised();
     let attempt = Attempt::begin(context, claim, &records, record, identity)?;

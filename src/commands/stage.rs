@@ -40,6 +40,15 @@ impl Stage {
                 .map(settings::duration)
                 .transpose()
                 .context("--timeout")?,
+            older_than: match ask {
+                Ask::Stale(stale) => stale
+                    .older_than
+                    .as_deref()
+                    .map(settings::duration)
+                    .transpose()
+                    .context("--older-than")?,
+                _ => None,
+            },
             who: match ask {
                 Ask::Take(take) => take.who.clone(),
                 _ => None,

@@ -12,6 +12,7 @@ use crate::{
     held::Records,
     identity::{self, Identity},
     output::ClaimReport,
+    process::{self, NoProcess},
     settings,
     verdict::{Act, Verdict},
 };
@@ -31,7 +32,7 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         return Ok(vec![report]);
     }
     let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
-    let record = record(args, context, &claim, &identity, identity::fresh_token()?);
+    let record = record(args, context, &claim, &identity, identity::fresh_token()?)?;
     let attempt = Attempt::begin(context, &claim, &records, record, identity)?;
     // Whoever looks for the claim in another place must not win beside us.
     let others: Vec<ClaimRef> =
@@ -52,13 +53,16 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
 const CUT: char = '…';
 
 /// The record that a take makes, before it is known whether it wins.
+///
+/// # Errors
+/// Where a process is named that does not exist.
 pub fn record(
     args: &cli::Take,
     context: &Context<'_>,
     claim: &ClaimRef,
     identity: &Identity,
     token: Token,
-) -> Record {
+) -> Result<Record, NoProcess> {
     let head = args.branch.as_deref().and_then(|branch| context.stage.checkout.resolve(branch));
     let record = Record {
         note: args.note.clone(),
@@ -66,6 +70,7 @@ pub fn record(
         head: head.map(|id| id.to_string()),
         branch: args.branch.clone(),
         job: identity.job.clone(),
+        process: args.process.as_deref().map(process::typed).transpose()?,
         ..Record::new(claim.short().into_owned(), identity.holder.clone(), context.now, token)
     }
     .normalised();
@@ -74,7 +79,7 @@ pub fn record(
     {
         context.stage.ui().warn("the note is too long, and was cut");
     }
-    record
+    Ok(record)
 }
 
 /// Says yes if the remote holds a claim that is provably ours; `None` goes on to take it.

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use super::{
-    ClaimReport, Detail, Report, Shown, history,
+    ClaimReport, Detail, Report, Shown, history, stale,
     ui::{Tone, Ui},
 };
 use crate::{
@@ -19,9 +19,10 @@ use crate::{
 
 /// Tells all of `report`.
 pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
-    if report.detail == Detail::Table {
-        table(report, ui, now);
-        return;
+    match &report.detail {
+        Detail::Table => return table(report, ui, now),
+        Detail::Stale(survey) => return stale::tell(report, survey, ui, now),
+        Detail::Verdicts | Detail::Whole => {}
     }
     for claim in &report.claims {
         match &claim.verdict {
@@ -153,7 +154,7 @@ fn tell_facts(claim: &ClaimReport, ui: &Ui, now: DateTime<Utc>) {
 }
 
 /// Everything known about a claim, each with its label, safe to show.
-fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
+pub(super) fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("claim", line(&claim.claim.short()).into_owned())];
     facts.extend(record_facts(&claim.record, now));
     facts.extend(claim.id.map(|id| ("id", id.to_string())));
@@ -211,7 +212,7 @@ fn record_facts(record: &Shown, now: DateTime<Utc>) -> Vec<(&'static str, String
 }
 
 /// `2026-11-30 16:34:00 UTC (2 hours ago)`
-fn moment(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+pub(super) fn moment(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     format!("{} ({})", super::moment(at), age::ago(at, now))
 }
 
@@ -268,11 +269,12 @@ fn row(claim: &ClaimReport, now: DateTime<Utc>) -> [String; 7] {
 }
 
 /// Enough of an id to name it in `--expect`, where there is one tip to mean.
-fn short(id: ObjectId) -> String {
+pub(super) fn short(id: ObjectId) -> String {
     id.to_hex_with_len(12).to_string()
 }
 
-fn remote(report: &Report) -> String {
+/// The remote, as people call it.
+pub(super) fn remote(report: &Report) -> String {
     let (name, url) = &report.remote;
     line(name.as_ref().unwrap_or(url)).into_owned()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{ClaimReport, History, Report, Shown};
+use super::{ClaimReport, Detail, History, Report, Shown, stale};
 use crate::{
     claim::{
         chain::{Event, What},
@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// The report as one line of JSON.
 pub fn object(report: &Report) -> String {
     let reason = report.claims.iter().find_map(|claim| reason(&claim.verdict));
-    safe(&json!({
+    let mut object = json!({
         "version": VERSION,
         "command": report.command,
         "verdict": report.word(),
@@ -28,7 +28,11 @@ pub fn object(report: &Report) -> String {
         "remote": shown(&report.remote),
         "claims": report.claims.iter().map(claim).collect::<Vec<_>>(),
         "reason": reason,
-    }))
+    });
+    if let (Detail::Stale(survey), Some(object)) = (&report.detail, object.as_object_mut()) {
+        stale::fields(survey, object);
+    }
+    safe(&object)
 }
 
 /// An error that kept a verdict about any claim from being sought, in the same form. `word` stands for the verdict.
@@ -132,6 +136,9 @@ fn claim(report: &ClaimReport) -> Value {
     };
     put("history", history);
     put("history_unread", history_unread);
+    if let Some(assessment) = &report.assessment {
+        stale::claim_fields(report, assessment, &mut object);
+    }
     Value::Object(object)
 }
 
@@ -189,7 +196,7 @@ fn person(person: &Person) -> Value {
     json!({ "name": person.name, "email": person.email })
 }
 
-fn time(at: chrono::DateTime<chrono::Utc>) -> Value {
+pub(super) fn time(at: chrono::DateTime<chrono::Utc>) -> Value {
     at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true).into()
 }
 

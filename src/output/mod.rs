@@ -5,6 +5,7 @@
 mod history;
 pub mod human;
 pub mod json;
+pub mod stale;
 pub mod ui;
 
 use chrono::{DateTime, Utc};
@@ -14,6 +15,7 @@ use crate::{
     claim::{chain::Chain, claim_ref::ClaimRef, record::Reading},
     verdict::{Exit, Verdict},
 };
+use stale::{Assessment, Survey};
 use ui::Ui;
 
 /// All that one invocation has to say.
@@ -31,7 +33,7 @@ pub struct Report {
 }
 
 /// How much people are shown of each claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
     /// A verdict for each claim.
     Verdicts,
@@ -39,6 +41,8 @@ pub enum Detail {
     Table,
     /// All there is.
     Whole,
+    /// What a person needs to decide about each claim, and how they were judged.
+    Stale(Box<Survey>),
 }
 
 /// What there is to say about one claim.
@@ -60,6 +64,8 @@ pub struct ClaimReport {
     pub history: History,
     /// The next commands, for people.
     pub hints: Vec<String>,
+    /// Whether it should be looked at, where that was the question.
+    pub assessment: Option<Box<Assessment>>,
 }
 
 /// A record, as far as it is known.
@@ -103,6 +109,12 @@ fn moment(at: DateTime<Utc>) -> String {
 impl Report {
     /// The answer to the whole: that of the claim which most needs attention.
     pub fn exit(&self) -> Exit {
+        if let Detail::Stale(survey) = &self.detail
+            && survey.exit_code
+            && self.stale() > 0
+        {
+            return Exit::No;
+        }
         self.claims.iter().map(|claim| claim.verdict.exit()).fold(Exit::Yes, Exit::worse)
     }
 
@@ -110,6 +122,8 @@ impl Report {
     pub fn word(&self) -> &'static str {
         match self.detail {
             Detail::Table => Verdict::Listed.word(),
+            Detail::Stale(_) if self.stale() > 0 => "stale",
+            Detail::Stale(_) => "fresh",
             Detail::Verdicts | Detail::Whole => self
                 .claims
                 .iter()
@@ -117,6 +131,12 @@ impl Report {
                 .find(|claim| claim.verdict.exit() == self.exit())
                 .map_or(Verdict::Released.word(), |claim| claim.verdict.word()),
         }
+    }
+
+    /// How many of the claims should be looked at.
+    pub fn stale(&self) -> usize {
+        let assessed = self.claims.iter().filter_map(|claim| claim.assessment.as_ref());
+        assessed.filter(|assessment| !assessment.findings.is_empty()).count()
     }
 
     /// Tells it in the way that `ui` was asked for.

@@ -135,11 +135,12 @@ fn read_capabilities(conversation: &mut Conversation) -> Result<Greeting, LinkEr
 
 /// One exchange of `ls-refs` (gitprotocol-v2(5)) for refs whose names begin with one of `prefixes`.
 ///
-/// The prefixes are a hint that servers may ignore, so what they send is sifted here again.
+/// The prefixes are a hint that servers may ignore, so of what they send only the `wanted` names are kept.
 pub fn ls_refs(
     conversation: &mut Conversation,
     greeting: &Greeting,
     prefixes: &[&[u8]],
+    wanted: impl Fn(&BStr) -> bool,
 ) -> Result<Vec<Advertised>, LinkError> {
     command(conversation, greeting, "ls-refs")?;
     // Who deletes a symbolic ref deletes what it stands for.
@@ -162,7 +163,7 @@ pub fn ls_refs(
                     continue;
                 }
                 let (id, name) = ref_line(line, greeting.kind)?;
-                if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+                if wanted(name) {
                     kept.keep(name, id, symref(line))?;
                 }
             }

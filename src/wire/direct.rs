@@ -18,7 +18,7 @@ use super::{
     conversation::Conversation,
     deadline::Deadline,
     send_pack,
-    session::{Session, read_history, read_tips},
+    session::{Session, find_refs, read_history, read_tips},
     ssh, tcp,
 };
 use crate::remote::Destination;
@@ -154,6 +154,13 @@ impl Link for Direct<'_> {
         let commits = read_history(&mut session, connect, tip, parent, most, &*self.manner.have);
         self.session = session;
         commits
+    }
+
+    fn find(&mut self, names: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
+        let mut session = self.session.take();
+        let found = find_refs(&mut session, || self.connect(Service::UploadPack), names);
+        self.session = session;
+        found
     }
 
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {

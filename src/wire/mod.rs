@@ -91,6 +91,10 @@ pub trait Link {
         most: usize,
     ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError>;
 
+    /// Asks which refs of exactly these names the remote has, on the connection that [`list`](Link::list) opened where
+    /// it can be asked once more. Each of `names` is to be there once only.
+    fn find(&mut self, names: &[&[u8]]) -> Result<Vec<Advertised>, LinkError>;
+
     /// What the writing side of the remote shows for one ref, without asking it for anything.
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError>;
 

@@ -1,8 +1,11 @@
 //! The reading half of a link, whatever carries it: greet upload-pack, list refs, fetch tips on the same connection.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use gix::{ObjectId, bstr::BStr};
+use gix::{
+    ObjectId,
+    bstr::{BStr, ByteSlice},
+};
 
 use super::{
     Advertised, LinkError, Tip,
@@ -23,16 +26,24 @@ pub struct Session {
 impl Session {
     /// Greets the server and asks for the refs under `prefixes`.
     pub fn list(
-        mut conversation: Conversation,
+        conversation: Conversation,
         prefixes: &[&[u8]],
     ) -> Result<(Self, Vec<Advertised>), LinkError> {
         let wanted = |name: &BStr| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let (mut session, mut refs) = Self::greet(conversation, wanted)?;
+        if session.greeting.version == Version::Two && !prefixes.is_empty() {
+            refs = session.ls_refs(prefixes, wanted)?;
+        }
+        Ok((session, refs))
+    }
+
+    /// Greets the server. Those before version 2 list their refs with the greeting: the `wanted` ones are kept.
+    fn greet(
+        mut conversation: Conversation,
+        wanted: impl Fn(&BStr) -> bool,
+    ) -> Result<(Self, Vec<Advertised>), LinkError> {
         let mut greeting = advertisement::read(&mut conversation, wanted)?;
-        let refs = match greeting.version {
-            Version::Two if prefixes.is_empty() => Vec::new(),
-            Version::Two => advertisement::ls_refs(&mut conversation, &greeting, prefixes)?,
-            Version::Classic => std::mem::take(&mut greeting.refs),
-        };
+        let refs = std::mem::take(&mut greeting.refs);
         Ok((Self { conversation, greeting }, refs))
     }
 
@@ -51,10 +62,55 @@ impl Session {
         Ok(objects)
     }
 
+    fn ls_refs(
+        &mut self,
+        prefixes: &[&[u8]],
+        wanted: impl Fn(&BStr) -> bool,
+    ) -> Result<Vec<Advertised>, LinkError> {
+        advertisement::ls_refs(&mut self.conversation, &self.greeting, prefixes, wanted)
+    }
+
     /// Ends it as the protocol asks for.
     pub fn hang_up(self) {
         self.conversation.hang_up();
     }
+}
+
+/// So many refs are asked for in one request: git's servers disregard the names, and send every ref that they have,
+/// where there are 65,536 or more.
+const NAMES: usize = 10_000;
+
+/// Asks which of the refs called `names` there are, on the connection in `open` if it can be asked once more, and else
+/// on one that `connect` makes.
+pub fn find_refs(
+    open: &mut Option<Session>,
+    mut connect: impl FnMut() -> Result<Conversation, LinkError>,
+    names: &[&[u8]],
+) -> Result<Vec<Advertised>, LinkError> {
+    let exactly: HashSet<&[u8]> = names.iter().copied().collect();
+    // What begins with a wanted name comes along.
+    let wanted = |name: &BStr| exactly.contains(name.as_bytes());
+    let mut session = match open.take() {
+        Some(session) if session.greeting.version == Version::Two => session,
+        told => {
+            // Before version 2 a server tells its refs once, to whoever connects.
+            if let Some(session) = told {
+                session.hang_up();
+            }
+            let (session, refs) = Session::greet(connect()?, wanted)?;
+            if session.greeting.version == Version::Classic {
+                session.hang_up();
+                return Ok(refs);
+            }
+            session
+        }
+    };
+    let mut refs = Vec::new();
+    for names in names.chunks(NAMES) {
+        refs.extend(session.ls_refs(names, wanted)?);
+    }
+    *open = Some(session);
+    Ok(refs)
 }
 
 /// So many requests may fail before what is left is given up.

@@ -11,7 +11,10 @@
 
 mod process;
 
-use std::{collections::HashMap, process::Command};
+use std::{
+    collections::{HashMap, HashSet},
+    process::Command,
+};
 
 use gix::{
     ObjectId,
@@ -28,7 +31,7 @@ use super::{
     deadline::Deadline,
     leavings::Place,
     send_pack,
-    session::{Session, read_history, read_tips},
+    session::{Session, find_refs, read_history, read_tips},
 };
 use crate::{
     claim::{chain, commit::Draft},
@@ -323,6 +326,24 @@ impl Link for Helper<'_> {
         let commits = read_history(&mut session, connect, tip, parent, most, &*self.manner.have);
         self.open = Open::left(session);
         commits
+    }
+
+    fn find(&mut self, names: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
+        let (mut session, mut fresh) = (None, None);
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Session(open) => session = Some(*open),
+            Open::Listed(_) | Open::Nothing => match self.connect()? {
+                Reached::UploadPack(conversation) => fresh = Some(conversation),
+                Reached::HelperOnly(mut process) => {
+                    let exactly: HashSet<&[u8]> = names.iter().copied().collect();
+                    return Ok(process.list("", |name| exactly.contains(name.as_bytes()))?.0);
+                }
+            },
+        }
+        let connect = || fresh.take().map_or_else(|| self.connect_again(), Ok);
+        let found = find_refs(&mut session, connect, names);
+        self.open = Open::left(session);
+        found
     }
 
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {

@@ -1,0 +1,133 @@
+//! Lists of names, one on a line, as people and their trackers' tools write them.
+//!
+//! A list is read as it streams by. What cannot be a name is an error with the number of its line, never skipped: a list
+//! that was misread in silence would narrow a report without anybody's knowing.
+
+use std::{collections::BTreeSet, io::BufRead};
+
+use crate::claim::{claim_ref::ClaimRef, name::NameError, prefix::Prefix};
+
+/// A line longer than this holds no name, nor a comment that anybody wrote.
+const LONGEST_LINE: usize = 64 * 1024;
+/// No tracker has so many issues, and the memory for their names is to be bounded.
+const MOST: usize = 1_000_000;
+
+/// A list that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// A line that is no name.
+    #[error("{list}, line {number}: {error}")]
+    Name {
+        /// Which list.
+        list: String,
+        /// The number of the line, from 1.
+        number: usize,
+        /// What is wrong.
+        error: NameError,
+    },
+    /// A line without an end.
+    #[error("{list}, line {number}: longer than any name")]
+    Long {
+        /// Which list.
+        list: String,
+        /// The number of the line, from 1.
+        number: usize,
+    },
+    /// More names than there can be.
+    #[error("{0}: more than {MOST} names")]
+    Many(String),
+    /// It could not be read.
+    #[error("{list}: {error}")]
+    Unread {
+        /// Which list.
+        list: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Standard input can be read once.
+    #[error("'-' is given twice, and standard input can be read once only")]
+    Twice,
+}
+
+/// The claims that are named in `input`; `list` is what people call it.
+///
+/// # Errors
+/// For the first line that is no name, and where the list is too long to be one.
+pub fn read(
+    mut input: impl BufRead,
+    list: &str,
+    prefix: &Prefix,
+) -> Result<BTreeSet<ClaimRef>, ListError> {
+    let mut names = BTreeSet::new();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let limit = LONGEST_LINE as u64 + 1;
+        let length = std::io::Read::take(&mut input, limit)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| ListError::Unread { list: list.into(), error })?;
+        if length == 0 {
+            break;
+        }
+        if length > LONGEST_LINE {
+            return Err(ListError::Long { list: list.into(), number });
+        }
+        let line = String::from_utf8_lossy(&line);
+        let Some(typed) = name_in(&line) else { continue };
+        let name = ClaimRef::typed(prefix, typed).map_err(|error| ListError::Name {
+            list: list.into(),
+            number,
+            error,
+        })?;
+        names.insert(name);
+        if names.len() > MOST {
+            return Err(ListError::Many(list.into()));
+        }
+    }
+    Ok(names)
+}
+
+/// What a line names: nothing where it is blank or a comment. `#42` is a name.
+fn name_in(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let comment = line
+        .strip_prefix('#')
+        .is_some_and(|rest| !rest.starts_with(|first: char| first.is_ascii_digit()));
+    (!line.is_empty() && !comment).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &[u8]) -> Result<Vec<String>, String> {
+        let read = read(text, "standard input", &Prefix::default());
+        read.map(|names| names.iter().map(|name| name.short().into_owned()).collect())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_name_on_a_line_and_comments_between() {
+        let text = b"# closed this week\n\n  42 \r\n#43\n#\n#comment\n\t# 44\nIssue-0042\nproj-1\n\
+                     https://example.com/o/r/issues/7\nrefs/claims/Odd/one";
+        assert_eq!(names(text).unwrap(), ["Odd/one", "issue-42", "issue-43", "issue-7", "proj-1"]);
+        assert_eq!(names(b"").unwrap(), [""; 0]);
+        assert_eq!(names(b"\n\n").unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_name_is_told_with_its_line() {
+        for (text, start) in [
+            (&b"42\n\n4 2\n"[..], "standard input, line 3: \"4 2\" is no name"),
+            (b"#42 fixed", "standard input, line 1: "),
+            (b"0", "standard input, line 1: \"0\" is no issue"),
+            (b"42\nrefs/heads/main", "standard input, line 2: \"refs/heads/main\" is not beneath"),
+            (b"caf\xe9", "standard input, line 1: "),
+        ] {
+            let error = names(text).unwrap_err();
+            assert!(error.starts_with(start), "{error}");
+        }
+        let long = names(&[b"42\n".as_slice(), &vec![b'7'; 1 << 20]].concat()).unwrap_err();
+        assert_eq!(long, "standard input, line 2: longer than any name");
+    }
+}

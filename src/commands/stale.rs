@@ -1,0 +1,296 @@
+//! `stale`: which claims a person should look at, with the evidence and the commands. It reads, and nothing else.
+//!
+//! One connection, whatever the number of claims: the listing, the records behind it and the recorded work branches are
+//! asked for in one conversation.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs::File,
+    io::{self, BufReader},
+};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice},
+};
+
+use super::{
+    context::Context,
+    list::NotListed,
+    look::Seen,
+    names::{self, ListError},
+};
+use crate::{
+    claim::{
+        claim_ref::ClaimRef,
+        prefix::Prefix,
+        record::{Reading, Record},
+        staleness::{self, Limits},
+    },
+    cli, escape,
+    held::{HeldRecord, Records},
+    identity,
+    output::{
+        ClaimReport, Detail, Shown,
+        stale::{Assessment, BranchNow, Survey},
+    },
+    process,
+    verdict::Verdict,
+    wire::{Advertised, LinkError, Tip},
+};
+
+/// Reports the claims that are stale; with `--all`, every claim.
+pub fn run(
+    args: &cli::Stale,
+    context: &mut Context<'_>,
+) -> anyhow::Result<(Vec<ClaimReport>, Detail)> {
+    let settings = &context.stage.settings;
+    let prefix = settings.prefix.clone();
+    // A year fits.
+    let older_than = TimeDelta::from_std(settings.stale_after).unwrap_or(TimeDelta::MAX);
+    let limits = Limits::older_than(older_than);
+    // Before anything is connected: whoever writes to our standard input may take its time.
+    let Lists { names, closed } = Lists::read(args, &prefix)?;
+
+    let found = listed(context, &prefix, names.as_ref()).map_err(NotListed)?;
+    let now = Utc::now();
+    let mut claims = judged(found, closed.as_ref(), now, &limits, context);
+    let there: BTreeSet<&ClaimRef> = claims.iter().map(|judged| &judged.report.claim).collect();
+    let not_claimed =
+        names.iter().flatten().filter(|name| !there.contains(name)).cloned().collect();
+    let survey = Survey {
+        limits,
+        looked_at: claims.len(),
+        not_claimed,
+        knows_closed: closed.is_some(),
+        exit_code: args.exit_code,
+    };
+    claims.retain(|judged| args.all || !judged.assessment.findings.is_empty());
+    claims.sort_by_cached_key(|judged| {
+        let at = judged.assessment.last_sign_of_life;
+        (at.is_none(), at, judged.report.claim.clone())
+    });
+    ask_for_branches(&mut claims, context);
+    let reports = claims.into_iter().map(|Judged { report, assessment }| ClaimReport {
+        assessment: Some(Box::new(assessment)),
+        ..report
+    });
+    Ok((reports.collect(), Detail::Stale(Box::new(survey))))
+}
+
+/// What the user names in lists.
+struct Lists {
+    /// The claims to look at, if not all.
+    names: Option<BTreeSet<ClaimRef>>,
+    /// The issues that are closed, if that is known.
+    closed: Option<BTreeSet<ClaimRef>>,
+}
+
+impl Lists {
+    fn read(args: &cli::Stale, prefix: &Prefix) -> anyhow::Result<Self> {
+        const INPUT: &str = "-";
+        let of_names = args.names.iter().filter(|name| *name == INPUT).count();
+        let of_closed = args.closed.as_ref().is_some_and(|file| file.as_os_str() == INPUT);
+        if of_names + usize::from(of_closed) > 1 {
+            return Err(ListError::Twice.into());
+        }
+        let standard_input = || names::read(io::stdin().lock(), "standard input", prefix);
+        let mut names = (!args.names.is_empty()).then(BTreeSet::new);
+        if let Some(names) = &mut names {
+            for name in args.names.iter().filter(|name| *name != INPUT) {
+                names.insert(ClaimRef::typed(prefix, name)?);
+            }
+            if of_names > 0 {
+                names.append(&mut standard_input()?);
+            }
+        }
+        let closed = match &args.closed {
+            None => None,
+            Some(_) if of_closed => Some(standard_input()?),
+            Some(path) => {
+                let list = format!("--closed {}", path.display());
+                let file = File::open(path)
+                    .map_err(|error| ListError::Unread { list: list.clone(), error })?;
+                Some(names::read(BufReader::new(file), &list, prefix)?)
+            }
+        };
+        Ok(Self { names, closed })
+    }
+}
+
+/// The claims on the remote that are to be looked at, each with what its ref holds.
+fn listed(
+    context: &mut Context<'_>,
+    prefix: &Prefix,
+    names: Option<&BTreeSet<ClaimRef>>,
+) -> Result<Vec<(ClaimRef, Seen)>, LinkError> {
+    let refs = context.link.list(&[prefix.as_str().as_bytes()])?;
+    let claims: Vec<(ClaimRef, Advertised)> = refs
+        .into_iter()
+        .filter_map(|found| Some((ClaimRef::listed(prefix, found.name.as_ref())?, found)))
+        .filter(|(claim, _)| names.is_none_or(|names| names.contains(claim)))
+        .collect();
+    let records = context.records(None);
+    let mut tips: HashMap<ObjectId, Tip> = claims
+        .iter()
+        .filter_map(|(_, found)| Some((found.id, context.known(found.id, &records)?)))
+        .collect();
+    let unknown: Vec<ObjectId> =
+        claims.iter().map(|(_, found)| found.id).filter(|id| !tips.contains_key(id)).collect();
+    tips.extend(unknown.iter().copied().zip(context.link.read(&unknown)));
+    let seen = claims.into_iter().map(|(claim, Advertised { id, symref, .. })| {
+        let tip = tips.get(&id).cloned().unwrap_or_else(|| Tip::NotRead("no answer".into()));
+        (claim, Seen { symref: symref.map(|target| target.to_string()), ..Seen::of(id, tip) })
+    });
+    Ok(seen.collect())
+}
+
+/// A claim, and what there is to say about it.
+struct Judged {
+    report: ClaimReport,
+    assessment: Assessment,
+}
+
+/// Judges them. Those that were given back by a mark are nobody's any more, and left out.
+fn judged(
+    found: Vec<(ClaimRef, Seen)>,
+    closed: Option<&BTreeSet<ClaimRef>>,
+    now: DateTime<Utc>,
+    limits: &Limits,
+    context: &Context<'_>,
+) -> Vec<Judged> {
+    let records = context.records(None);
+    let host = identity::host();
+    let held = found
+        .into_iter()
+        .filter(|(_, seen)| seen.record.reading().and_then(Reading::released).is_none());
+    let judged = held.map(|(claim, seen)| {
+        let of_it = |record: &&HeldRecord| *claim.full() == *record.refname;
+        let own = records.own.iter().filter(of_it).cloned().collect();
+        let own = Records { own, ..Records::default() };
+        let report = context.report(&claim, Verdict::Listed, Some(&seen), &own);
+        let reading = match &seen.record {
+            Shown::Read(reading) => Ok(reading),
+            Shown::NotRead(why) => Err(why.as_str()),
+            Shown::Unasked => Err("it was not asked for"),
+        };
+        let is_closed = closed.is_some_and(|closed| closed.contains(&claim));
+        let here = record(&report).filter(|record| record.host.as_deref() == Some(host.as_str()));
+        let process = here.and_then(|record| record.process.as_ref()).map(process::state);
+        let assessment = Assessment {
+            findings: staleness::judge(reading, is_closed, now, limits),
+            last_sign_of_life: reading.ok().and_then(staleness::last_sign_of_life),
+            branch: None,
+            process,
+            clear: clear(&claim, &seen, report.mine, context),
+            take_over: take_over(&claim, &seen, report.mine, context),
+        };
+        Judged { report, assessment }
+    });
+    judged.collect()
+}
+
+fn record(report: &ClaimReport) -> Option<&Record> {
+    match report.record.reading() {
+        Some(Reading::Claim(record)) => Some(record),
+        _ => None,
+    }
+}
+
+/// The command that clears the claim, and nothing but what was seen there.
+fn clear(
+    claim: &ClaimRef,
+    seen: &Seen,
+    mine: bool,
+    context: &Context<'_>,
+) -> Result<String, &'static str> {
+    if seen.symref.is_some() {
+        return Err("it is a symbolic ref, which its server's owner can remove");
+    }
+    let name = match claim.name() {
+        Some(name) => name.to_string(),
+        // Git's rules allow what a shell acts on.
+        None => match claim.full().to_str() {
+            Ok(full) if !full.chars().any(escape::acts) => {
+                gix::quote::single(full.into()).to_string()
+            }
+            _ => return Err("its name cannot be written in a line"),
+        },
+    };
+    Ok(if mine {
+        context.command(&format!("release {name}"))
+    } else {
+        context.command(&format!("release {name} --expect {}", seen.id.to_hex_with_len(12)))
+    })
+}
+
+/// The command that takes the claim over; none for one of this clone, nor where no child of its tip could be put.
+fn take_over(claim: &ClaimRef, seen: &Seen, mine: bool, context: &Context<'_>) -> Option<String> {
+    let could_be_a_commit = seen.commit.is_some() || matches!(seen.record, Shown::NotRead(_));
+    if mine || seen.symref.is_some() || !could_be_a_commit {
+        return None;
+    }
+    let id = seen.id.to_hex_with_len(12);
+    Some(context.command(&format!("take {} --over {id} --reason '…'", claim.name()?)))
+}
+
+/// Asks where the recorded branches are now, in the same conversation.
+fn ask_for_branches(claims: &mut [Judged], context: &mut Context<'_>) {
+    let branch_of =
+        |judged: &Judged| record(&judged.report)?.branch.as_deref().and_then(branch_ref);
+    let wanted: BTreeSet<BString> = claims.iter().filter_map(branch_of).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let names: Vec<&[u8]> = wanted.iter().map(|name| name.as_bytes()).collect();
+    let found = context.link.find(&names).map(|refs| {
+        refs.into_iter().map(|found| (found.name, found.id)).collect::<HashMap<_, _>>()
+    });
+    for judged in claims {
+        let Some(name) = branch_of(judged) else { continue };
+        judged.assessment.branch = Some(match &found {
+            Err(error) => BranchNow::Unknown(error.to_string()),
+            Ok(refs) => match refs.get(&name) {
+                None => BranchNow::Absent,
+                Some(id) => {
+                    let head = record(&judged.report).and_then(|record| record.head.as_deref());
+                    let is_recorded_head = head.map(|head| {
+                        ObjectId::from_hex(head.as_bytes()).is_ok_and(|head| head == *id)
+                    });
+                    BranchNow::At { id: *id, is_recorded_head }
+                }
+            },
+        });
+    }
+}
+
+/// The ref that somebody means by `branch`; nothing where that could be no ref.
+fn branch_ref(branch: &str) -> Option<BString> {
+    let full: BString = if branch.starts_with("refs/") {
+        branch.into()
+    } else {
+        format!("refs/heads/{branch}").into()
+    };
+    gix::validate::reference::name(full.as_bstr()).is_ok().then_some(full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_a_ref_and_nothing_that_a_stranger_makes_of_it() {
+        for (branch, full) in [
+            ("fix/17", Some("refs/heads/fix/17")),
+            ("refs/changes/17/1", Some("refs/changes/17/1")),
+            ("refs/", None),
+            ("", None),
+            ("a b", None),
+            ("../x", None),
+            ("a\nref-prefix refs/", None),
+        ] {
+            assert_eq!(branch_ref(branch), full.map(Into::into), "{branch:?}");
+        }
+    }
+}
