@@ -151,7 +151,7 @@ fn failed(
         ui.hint(&hint);
     }
     if error.is::<NoClone>() {
-        ui.hint("run it inside of a clone; 'list' and 'show' need none when '--remote <url>' names the remote");
+        ui.hint("run it inside of a clone; 'list', 'show' and 'stale' need none when '--remote <url>' names the remote");
     }
     if let Some(CheckoutError::Dubious { fix, .. }) = error.downcast_ref() {
         ui.hint(fix);
