@@ -107,6 +107,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
             new: draft.as_ref(),
             base: swap.base.as_deref(),
             others: &others,
+            atomic: false,
         });
         let timed_out = matches!(reported, Reported::Lost { error: LinkError::TimedOut(_), .. });
         outcome.pending |= matches!(reported, Reported::Lost { .. });

@@ -64,6 +64,12 @@ pub(super) fn push_urls(remote: &Remote, rewrites: &Rewrites) -> Vec<BString> {
     if pushed.is_empty() { remote.urls.iter().map(plain).collect() } else { pushed }
 }
 
+/// Where `git fetch` would ask: the first `url`.
+pub(super) fn fetch_url(remote: &Remote, rewrites: &Rewrites) -> Option<BString> {
+    let url = remote.urls.first()?;
+    Some(rewrites.for_all(url.as_ref()).unwrap_or_else(|| url.clone()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{super::testing::configured, *};
@@ -114,6 +120,9 @@ mod tests {
             let ours = push_urls(remote, &Rewrites::configured(checkout.config()));
             let ours: Vec<String> = ours.iter().map(ToString::to_string).collect();
             assert_eq!(ours.join("\n"), expected, "{text}");
+            let expected = sandbox.git("work", &["remote", "get-url", name]);
+            let ours = fetch_url(remote, &Rewrites::configured(checkout.config()));
+            assert_eq!(ours.map(|url| url.to_string()), Some(expected), "{text}");
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     checkout::Checkout,
     settings::{REMOTE, Settings},
 };
-use configured::{Remote, configured, push_urls};
+use configured::{Remote, configured, fetch_url, push_urls};
 use permission::allowed;
 use rewrite::Rewrites;
 use shown::{key, quoted, shown, without_credentials};
@@ -50,6 +50,9 @@ pub struct Destination {
     pub upload_pack: Option<String>,
     /// `remote.<name>.receivepack`.
     pub receive_pack: Option<String>,
+    /// Where `git fetch` would ask, for people, if that is spelled otherwise than [`url`](Self::url): perhaps another way
+    /// to the same repository, perhaps another repository.
+    pub fetch: Option<String>,
     /// What the user may want to know about the choice.
     pub hints: Vec<String>,
 }
@@ -236,20 +239,23 @@ fn from_remote(
             return Err(RemoteError::SeveralUrls { name: remote.name.clone(), urls });
         }
     };
-    if let Some(fetch) = remote.urls.first() {
-        let fetch = rewrites.for_all(fetch.as_ref()).unwrap_or_else(|| fetch.clone());
-        if spot(fetch.as_ref()) != spot(url.as_ref()) {
+    let to = shown(url.as_ref());
+    let mut from = None;
+    if let Some(fetch) = fetch_url(remote, rewrites) {
+        from = Some(shown(fetch.as_ref())).filter(|from| *from != to);
+        if let Some(from) = &from
+            && spot(fetch.as_ref()) != spot(url.as_ref())
+        {
             hints.push(format!(
-                "claims are read from and written to the push URL of '{}', {}, not {}",
+                "claims are read from and written to the push URL of '{}', {to}, not {from}",
                 remote.name,
-                shown(url.as_ref()),
-                shown(fetch.as_ref())
             ));
         }
     }
     let mut destination = finish(url, top, Some(&remote.name), remote.vcs.as_deref(), checkout)?;
     destination.upload_pack.clone_from(&remote.upload_pack);
     destination.receive_pack.clone_from(&remote.receive_pack);
+    destination.fetch = from;
     destination.hints = hints;
     Ok(destination)
 }
@@ -308,6 +314,7 @@ fn finish(
         way,
         upload_pack: None,
         receive_pack: None,
+        fetch: None,
         hints: Vec::new(),
     })
 }
@@ -394,7 +401,8 @@ mod tests {
     #[test]
     fn another_place_to_push_is_pointed_out_but_not_another_way() {
         let apart = "[remote \"origin\"]\n\turl = https://h/a\n\tpushurl = https://me:pw@h/fork\n";
-        let hints = choose(&configured(apart), None).unwrap().hints;
+        let Destination { hints, fetch, .. } = choose(&configured(apart), None).unwrap();
+        assert_eq!(fetch.as_deref(), Some("https://h/a"));
         assert_eq!(
             hints,
             [

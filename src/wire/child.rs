@@ -147,9 +147,7 @@ fn listen(mut stderr: impl Read, words: &Words, _speaking: Sender<()>) {
 
 impl Child {
     fn new(process: process::Child, leads: bool, quiet: Receiver<()>) -> Self {
-        if leads {
-            leavings::started(process.id());
-        }
+        leavings::started(process.id(), leads);
         Self { process, leads, quiet }
     }
 
@@ -204,9 +202,7 @@ impl Drop for Child {
                 self.end();
             }
         }
-        if self.leads {
-            leavings::ended(self.process.id());
-        }
+        leavings::ended(self.process.id());
     }
 }
 

@@ -13,7 +13,7 @@ use gix::{
 };
 
 use super::{
-    Advertised, Edit, Link, LinkError, Manner, Reported, Tip,
+    Advertised, Edit, Link, LinkError, Manner, Reported, Spoken, Tip,
     child::{self, clean_repository_environment},
     conversation::Conversation,
     deadline::Deadline,
@@ -40,6 +40,7 @@ pub struct Direct<'a> {
     to: &'a Destination,
     manner: &'a Manner<'a>,
     session: Option<Session>,
+    spoken: Option<Spoken>,
 }
 
 /// The two services of a git server.
@@ -52,7 +53,7 @@ enum Service {
 impl<'a> Direct<'a> {
     /// A link to `peer`, which is where `to` is; nothing is opened yet.
     pub fn new(peer: Peer<'a>, to: &'a Destination, manner: &'a Manner<'a>) -> Self {
-        Self { peer, to, manner, session: None }
+        Self { peer, to, manner, session: None, spoken: None }
     }
 
     fn connect(&self, service: Service) -> Result<Conversation, LinkError> {
@@ -131,6 +132,7 @@ impl Link for Direct<'_> {
     fn list(&mut self, prefixes: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
         self.hang_up();
         let (session, refs) = Session::list(self.connect(Service::UploadPack)?, prefixes)?;
+        self.spoken = Some(session.spoken());
         self.session = Some(session);
         Ok(refs)
     }
@@ -166,6 +168,10 @@ impl Link for Direct<'_> {
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {
         self.hang_up();
         send_pack::shown(self.connect(Service::ReceivePack)?, refname)
+    }
+
+    fn spoken(&self) -> Option<Spoken> {
+        self.spoken
     }
 
     fn update(&mut self, edit: &Edit<'_>) -> Reported {

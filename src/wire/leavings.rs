@@ -1,12 +1,18 @@
 //! What must not outlive us: temporary folders, and children that no terminal's signals reach.
 //!
 //! Objects on their way to and from git's helpers lie in temporary folders and not in the clone. A signal that ends us
-//! takes them, and the children's process groups, along; then it does what it would have done.
+//! takes them, and the children, along; then it does what it would have done.
+//!
+//! A verb that has something to put right on the remote before it ends puts the signal off with [`Deferred`].
 
 use std::{
     io,
+    net::TcpStream,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering},
+    },
 };
 
 use tempfile::TempDir;
@@ -14,23 +20,89 @@ use tempfile::TempDir;
 /// The folders that exist now.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The children that lead a process group of their own, by its number.
-static GROUPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// The children that run now, by number, and whether each leads a process group of its own.
+static CHILDREN: Mutex<Vec<(u32, bool)>> = Mutex::new(Vec::new());
 
-/// Has a child's process group ended with us, until [`ended`].
-pub fn started(group: u32) {
+/// The connections that no child holds for us, with a number each to tell them apart.
+static SOCKETS: Mutex<Vec<(u64, TcpStream)>> = Mutex::new(Vec::new());
+
+/// Whether a signal is put off.
+static DEFERRING: AtomicBool = AtomicBool::new(false);
+
+/// The signal that was put off; 0 is none.
+static PUT_OFF: AtomicI32 = AtomicI32::new(0);
+
+/// Has a child ended with us, and its process group if it leads one, until [`ended`].
+pub fn started(child: u32, leads: bool) {
+    // The signals of a terminal reach the others by themselves.
     #[cfg(unix)]
-    signals::watch();
-    groups().push(group);
+    if leads {
+        signals::watch();
+    }
+    children().push((child, leads));
 }
 
-/// The group is gone.
-pub fn ended(group: u32) {
-    groups().retain(|other| *other != group);
+/// The child is gone.
+pub fn ended(child: u32) {
+    children().retain(|(other, _)| *other != child);
 }
 
-fn groups() -> MutexGuard<'static, Vec<u32>> {
-    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+fn children() -> MutexGuard<'static, Vec<(u32, bool)>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn sockets() -> MutexGuard<'static, Vec<(u64, TcpStream)>> {
+    SOCKETS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While it exists, the first signal that would end us only cuts the running exchange short and is remembered; a second
+/// one ends us as ever. When it is dropped, what was put off happens. There is one at a time.
+#[must_use]
+pub struct Deferred(());
+
+impl Deferred {
+    /// Puts signals off from here on.
+    pub fn begin() -> Self {
+        PUT_OFF.store(0, Ordering::SeqCst);
+        DEFERRING.store(true, Ordering::SeqCst);
+        #[cfg(unix)]
+        signals::watch();
+        Self(())
+    }
+
+    /// The number of the signal that came meanwhile.
+    pub fn signal(&self) -> Option<i32> {
+        Some(PUT_OFF.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+    }
+}
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        DEFERRING.store(false, Ordering::SeqCst);
+        #[cfg(unix)]
+        if let Some(signal) = self.signal() {
+            signals::end_by(signal);
+        }
+    }
+}
+
+/// A connection that a signal which is put off cuts, as long as this exists.
+pub struct Socket(u64);
+
+impl Socket {
+    /// Has `stream` cut.
+    pub fn of(stream: &TcpStream) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        sockets().push((number, stream.try_clone()?));
+        Ok(Self(number))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        sockets().retain(|(number, _)| *number != self.0);
+    }
 }
 
 fn open() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -64,9 +136,14 @@ impl Drop for Place {
 
 #[cfg(unix)]
 mod signals {
-    use std::{fs, sync::Once, thread};
+    use std::{
+        fs,
+        net::Shutdown,
+        sync::{Once, atomic::Ordering},
+        thread,
+    };
 
-    use rustix::process::{Pid, Signal, kill_process_group};
+    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
     use signal_hook::{
         consts::{SIGHUP, SIGINT, SIGTERM},
         iterator::Signals,
@@ -86,18 +163,47 @@ mod signals {
             let Ok(mut signals) = Signals::new(ends) else { return };
             thread::spawn(move || {
                 for signal in signals.forever() {
-                    for group in super::groups().drain(..) {
-                        if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
-                            let _ = kill_process_group(group, Signal::TERM);
-                        }
+                    if put_off(signal) {
+                        cut_short();
+                    } else {
+                        end_by(signal);
                     }
-                    for path in super::open().drain(..) {
-                        let _ = fs::remove_dir_all(path);
-                    }
-                    let _ = emulate_default_handler(signal);
                 }
             });
         });
+    }
+
+    /// Remembers the first signal of a time in which they are put off.
+    fn put_off(signal: i32) -> bool {
+        super::DEFERRING.load(Ordering::SeqCst)
+            && super::PUT_OFF
+                .compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+    }
+
+    /// Ends whatever carries an exchange, so that the exchange fails soon.
+    fn cut_short() {
+        for (child, leads) in super::children().iter() {
+            if let Some(child) = i32::try_from(*child).ok().and_then(Pid::from_raw) {
+                let _ = if *leads {
+                    kill_process_group(child, Signal::TERM)
+                } else {
+                    kill_process(child, Signal::TERM)
+                };
+            }
+        }
+        for (_, socket) in super::sockets().drain(..) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Does what the signal would have done, and takes everything along.
+    pub(super) fn end_by(signal: i32) {
+        cut_short();
+        for path in super::open().drain(..) {
+            let _ = fs::remove_dir_all(path);
+        }
+        let _ = emulate_default_handler(signal);
     }
 
     /// The signals that are ignored, a bit each, as Linux tells it (proc(5)); elsewhere none are known to be.

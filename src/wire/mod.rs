@@ -34,6 +34,7 @@ use direct::Peer;
 use words::Words;
 
 pub use child::Terminal;
+pub use leavings::Deferred;
 
 /// How to speak to remotes: the same for every link of one invocation.
 pub struct Manner<'a> {
@@ -98,8 +99,31 @@ pub trait Link {
     /// What the writing side of the remote shows for one ref, without asking it for anything.
     fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError>;
 
+    /// How the last [`list`](Link::list) that was answered was spoken; `None` before there was one.
+    fn spoken(&self) -> Option<Spoken>;
+
     /// Moves one ref by compare-and-swap, or says why that did not happen.
     fn update(&mut self, edit: &Edit<'_>) -> Reported;
+}
+
+/// How a listing was spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spoken {
+    /// In which protocol.
+    pub protocol: Protocol,
+    /// The hash of the repository, as far as the server says.
+    pub hash: gix::hash::Kind,
+}
+
+/// What refs are listed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Versions 0 and 1 of git's own: all refs cross the wire.
+    Classic,
+    /// Version 2: only those that were asked for do.
+    Two,
+    /// A remote helper's list; what it speaks with its server is its own affair.
+    Helper,
 }
 
 /// A ref that the remote says it has, and the object it points at (never the peeled one).
@@ -138,6 +162,9 @@ pub struct Edit<'a> {
     /// Other refs that nobody may have: where one of them is, nothing is sent. The advertisement tells, so that this
     /// costs nothing; it is no part of the comparison that the server makes.
     pub others: &'a [BString],
+    /// Whether to ask the server for all or nothing, which a server that does not offer it refuses. For a single ref
+    /// it changes nothing, but it tells whether several could be moved together.
+    pub atomic: bool,
 }
 
 impl Edit<'_> {

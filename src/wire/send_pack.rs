@@ -58,6 +58,13 @@ pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Reported {
             reason: "the remote does not support deleting refs".into(),
         };
     }
+    if edit.atomic && !greeting.capabilities.has("atomic") {
+        conversation.hang_up();
+        return Reported::Refused {
+            sent: None,
+            reason: "the remote does not offer to move several refs together".into(),
+        };
+    }
     let object = edit.new.map(|draft| draft.encode(greeting.kind));
     let sent = object.as_ref().map(|object| object.id);
     let pack = match object.map(|object| pack_of(&object, greeting.kind)).transpose() {
@@ -99,6 +106,9 @@ fn say_command(
         ["side-band-64k", "quiet"].into_iter().filter(|wish| greeting.capabilities.has(wish)),
     ) {
         line.extend_from_slice(format!(" {wish}").as_bytes());
+    }
+    if edit.atomic {
+        line.extend_from_slice(b" atomic");
     }
     if greeting.capabilities.has("object-format") {
         line.extend_from_slice(format!(" object-format={}", greeting.kind).as_bytes());
@@ -217,6 +227,15 @@ mod tests {
 
     /// Plays a server that says `said`; gives the report and what was written to the server.
     fn play(said: &str, expected: Option<ObjectId>, new: Option<&Draft>) -> (Reported, Vec<u8>) {
+        play_with(said, expected, new, false)
+    }
+
+    fn play_with(
+        said: &str,
+        expected: Option<ObjectId>,
+        new: Option<&Draft>,
+        atomic: bool,
+    ) -> (Reported, Vec<u8>) {
         let written = Written::default();
         let conversation = Conversation::new(
             Box::new(Cursor::new(said.as_bytes().to_vec())),
@@ -227,7 +246,7 @@ mod tests {
         );
         let reported = update(
             conversation,
-            &Edit { refname: REF.as_bytes(), expected, new, base: None, others: &[] },
+            &Edit { refname: REF.as_bytes(), expected, new, base: None, others: &[], atomic },
         );
         let bytes = written.0.lock().expect("not poisoned").clone();
         (reported, bytes)
@@ -300,6 +319,20 @@ mod tests {
                 // The report was complete; what broke off were only a hook's last words.
                 assert!(matches!(reported, Reported::Done(_)), "cut at {end}: {reported:?}");
             }
+        }
+    }
+
+    #[test]
+    fn all_or_nothing_is_asked_for_where_it_is_offered_and_refused_where_not() {
+        let draft = draft(None);
+        let (reported, written) =
+            play_with(&greeting(Kind::Sha1, None, "report-status"), None, Some(&draft), true);
+        assert!(matches!(reported, Reported::Refused { sent: None, .. }), "{reported:?}");
+        assert_eq!(written.as_bstr(), "0000");
+        let said = greeting(Kind::Sha1, None, "report-status atomic");
+        for atomic in [false, true] {
+            let (_, written) = play_with(&said, None, Some(&draft), atomic);
+            assert_eq!(written.contains_str("report-status atomic0000PACK"), atomic);
         }
     }
 

@@ -8,7 +8,7 @@ use gix::{
 };
 
 use super::{
-    Advertised, LinkError, Tip,
+    Advertised, LinkError, Protocol, Spoken, Tip,
     advertisement::{self, Greeting, Version},
     conversation::Conversation,
     fetch::{self, Wanted},
@@ -68,6 +68,15 @@ impl Session {
         wanted: impl Fn(&BStr) -> bool,
     ) -> Result<Vec<Advertised>, LinkError> {
         advertisement::ls_refs(&mut self.conversation, &self.greeting, prefixes, wanted)
+    }
+
+    /// How it is spoken.
+    pub fn spoken(&self) -> Spoken {
+        let protocol = match self.greeting.version {
+            Version::Classic => Protocol::Classic,
+            Version::Two => Protocol::Two,
+        };
+        Spoken { protocol, hash: self.greeting.kind }
     }
 
     /// Ends it as the protocol asks for.

@@ -7,7 +7,9 @@ use std::{
     thread,
 };
 
-use super::{LinkError, conversation::Conversation, deadline::Deadline, words::Words};
+use super::{
+    LinkError, conversation::Conversation, deadline::Deadline, leavings::Socket, words::Words,
+};
 
 /// git-daemon's port, assigned by IANA.
 const PORT: u16 = 9418;
@@ -30,9 +32,12 @@ pub fn connect(
         LinkError::Unreachable(format!("cannot use the connection to {host}: {error}"))
     };
     stream.set_nodelay(true).map_err(unusable)?;
-    let reader =
-        BufReader::new(Limited { stream: stream.try_clone().map_err(unusable)?, deadline });
-    let writer = BufWriter::new(Limited { stream, deadline });
+    let limited = |stream: TcpStream| -> io::Result<Limited> {
+        Ok(Limited { _leaving: Socket::of(&stream)?, stream, deadline })
+    };
+    let reader = stream.try_clone().and_then(limited).map_err(unusable)?;
+    let (reader, writer) =
+        (BufReader::new(reader), BufWriter::new(limited(stream).map_err(unusable)?));
     let mut conversation =
         Conversation::new(Box::new(reader), Box::new(writer), None, deadline, words);
     let mut request = format!("{service} ").into_bytes();
@@ -79,6 +84,7 @@ fn resolve(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>,
 struct Limited {
     stream: TcpStream,
     deadline: Deadline,
+    _leaving: Socket,
 }
 
 impl Limited {

@@ -43,6 +43,15 @@ impl Words {
         Self { heard: Arc::default(), listener: self.listener.clone() }
     }
 
+    /// The same listener, with one more beside it.
+    pub fn overheard(&self, mut also: impl FnMut(&str) + Send + 'static) -> Self {
+        let listener = self.listener.clone();
+        Self::new(move |line| {
+            lock(&listener)(line);
+            also(line);
+        })
+    }
+
     /// Takes in some bytes; a line ends at LF or CR.
     pub fn hear(&self, bytes: &[u8]) {
         let mut heard = lock(&self.heard);

@@ -25,7 +25,7 @@ use gix::{
 };
 
 use super::{
-    Advertised, Edit, Link, LinkError, Manner, Reported, Tip,
+    Advertised, Edit, Link, LinkError, Manner, Protocol, Reported, Spoken, Tip,
     child::Terminal,
     conversation::Conversation,
     deadline::Deadline,
@@ -45,6 +45,9 @@ pub struct Helper<'a> {
     to: &'a Destination,
     manner: &'a Manner<'a>,
     open: Open,
+    spoken: Option<Spoken>,
+    /// The hash of the remote, once it was told.
+    hash: Option<Kind>,
 }
 
 /// What the last listing left behind.
@@ -79,7 +82,7 @@ enum Objects<'a> {
 impl<'a> Helper<'a> {
     /// A link to `to` through the helper called `name`; nothing is started yet.
     pub fn new(name: &'a str, to: &'a Destination, manner: &'a Manner<'a>) -> Self {
-        Self { name, to, manner, open: Open::Nothing }
+        Self { name, to, manner, open: Open::Nothing, spoken: None, hash: None }
     }
 
     fn start(&self, objects: Objects<'_>) -> Result<Process, LinkError> {
@@ -111,6 +114,9 @@ impl<'a> Helper<'a> {
             Objects::None => {}
             Objects::ToPush(place) => {
                 command.env("GIT_OBJECT_DIRECTORY", place.path());
+                if self.manner.git_dir.is_none() {
+                    command.env("GIT_DIR", place.path().join(REPOSITORY));
+                }
                 // Not the clone's own boundary of history: see `lay_out`.
                 command.env("GIT_SHALLOW_FILE", place.path().join(SHALLOW));
             }
@@ -160,6 +166,22 @@ impl<'a> Helper<'a> {
         Ok(None)
     }
 
+    /// A place for what is to be pushed; around it a repository, where we stand in none: git pushes from nothing else.
+    fn place_to_push(&mut self) -> Result<Place, LinkError> {
+        let place = place()?;
+        if self.manner.git_dir.is_none() {
+            let kind = match self.hash {
+                Some(kind) => kind,
+                None => self.pusher(Objects::None)?.list(" for-push", |_| false)?.1,
+            };
+            self.hash = Some(kind);
+            make_repository(&place, kind).map_err(|error| {
+                LinkError::Local(format!("cannot make a temporary repository: {error}"))
+            })?;
+        }
+        Ok(place)
+    }
+
     /// A helper that pushes by itself.
     fn pusher(&self, objects: Objects<'_>) -> Result<Process, LinkError> {
         let process = self.start(objects)?;
@@ -175,6 +197,10 @@ impl<'a> Helper<'a> {
         edit: &Edit<'_>,
         objects: &Place,
     ) -> Result<Reported, LinkError> {
+        if edit.atomic && !process.grants("atomic true")? {
+            let reason = format!("git remote-{} cannot move several refs together", self.name);
+            return Ok(Reported::Refused { sent: None, reason });
+        }
         let (refs, kind) = process.list(" for-push", |name| edit.concerns(name))?;
         if let Some(reported) = edit.compared_with(&refs) {
             return Ok(reported);
@@ -280,18 +306,22 @@ impl<'a> Helper<'a> {
 impl Link for Helper<'_> {
     fn list(&mut self, prefixes: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
         self.open = Open::Nothing;
-        let (open, refs) = match self.connect()? {
+        let (open, refs, spoken) = match self.connect()? {
             Reached::UploadPack(conversation) => {
                 let (session, refs) = Session::list(conversation, prefixes)?;
-                (Open::Session(Box::new(session)), refs)
+                let spoken = session.spoken();
+                (Open::Session(Box::new(session)), refs, spoken)
             }
             Reached::HelperOnly(mut process) => {
                 let wanted = |name: &BStr| prefixes.iter().any(|prefix| name.starts_with(prefix));
-                let refs = process.list("", wanted)?.0;
-                (Open::Listed(refs.clone()), refs)
+                let (refs, hash) = process.list("", wanted)?;
+                let spoken = Spoken { protocol: Protocol::Helper, hash };
+                (Open::Listed(refs.clone()), refs, spoken)
             }
         };
         self.open = open;
+        self.spoken = Some(spoken);
+        self.hash = Some(spoken.hash);
         Ok(refs)
     }
 
@@ -355,12 +385,16 @@ impl Link for Helper<'_> {
         Ok(refs.first().map(|found| found.id))
     }
 
+    fn spoken(&self) -> Option<Spoken> {
+        self.spoken
+    }
+
     fn update(&mut self, edit: &Edit<'_>) -> Reported {
         self.open = Open::Nothing;
         let updated = self.receive_pack().and_then(|conversation| match conversation {
             Some(conversation) => Ok(send_pack::update(conversation, edit)),
             None => {
-                let objects = place()?;
+                let objects = self.place_to_push()?;
                 let mut process = self.pusher(Objects::ToPush(&objects))?;
                 self.push(&mut process, edit, &objects)
             }
@@ -372,6 +406,21 @@ impl Link for Helper<'_> {
 fn place() -> Result<Place, LinkError> {
     Place::new()
         .map_err(|error| LinkError::Local(format!("no place for temporary objects: {error}")))
+}
+
+/// The repository around the temporary objects, and inside of their place.
+const REPOSITORY: &str = "repository";
+
+/// As little as git takes for a repository (gitrepository-layout(5)).
+fn make_repository(place: &Place, kind: Kind) -> std::io::Result<()> {
+    let folder = place.path().join(REPOSITORY);
+    std::fs::create_dir_all(folder.join("refs"))?;
+    std::fs::create_dir(folder.join("objects"))?;
+    std::fs::write(folder.join("HEAD"), "ref: refs/heads/none\n")?;
+    let config = format!(
+        "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = {kind}\n"
+    );
+    std::fs::write(folder.join("config"), config)
 }
 
 /// The boundary of history, in the place of temporary objects.

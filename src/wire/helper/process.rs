@@ -66,6 +66,15 @@ impl Process {
         self.capabilities.iter().any(|can| can.trim_start_matches('*') == what)
     }
 
+    /// Asks it to go by an option; whether it will.
+    pub fn grants(&mut self, option: &str) -> Result<bool, LinkError> {
+        if !self.can("option") {
+            return Ok(false);
+        }
+        self.say(&format!("option {option}"))?;
+        Ok(self.line()? == "ok")
+    }
+
     /// Adds a line to what is to be said.
     pub fn say_more(&mut self, line: &str) -> Result<(), LinkError> {
         writeln!(self.writer, "{line}").map_err(|error| self.broken_off(&error))
