@@ -232,6 +232,25 @@ Examples:
 Exit status: 0 renewed, 3 lost or nothing there, 77 refused, 69 could not tell"
     )]
     Renew(Renew),
+
+    /// Ask whether the remote can hold claims
+    #[command(
+        long_about = "Ask whether the remote can hold claims: from here, with your credentials, now.\n\n\
+            Tries all that the other verbs ask of a remote on a claim that nobody else uses (doctor-<16 digits>): create \
+            it, be refused a second one, list it, read it back, renew it, take it over, delete it, see it gone. Prints a \
+            line for each with the time it took, then the remote's words for what failed, what that means for each verb, \
+            and what is worth knowing besides. The probe is removed at any end, Ctrl-C included; where it cannot be, the \
+            last lines say so and how to clear it later. Works outside of a clone, too.",
+        after_long_help = "\
+Examples:
+    git claim doctor
+    git claim doctor --remote https://git.example.com/team/project.git
+    git -c claim.prefix=refs/heads/claims/ claim doctor
+    git claim doctor --json | jq -r '.steps[] | select(.outcome == \"failed\") | .name'
+
+Exit status: 0 it can hold claims, 77 it refuses something they need, 69 could not tell"
+    )]
+    Doctor(Doctor),
 }
 
 /// `git claim take`.
@@ -367,6 +386,10 @@ pub struct Renew {
     #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     pub name: String,
 }
+
+/// `git claim doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct Doctor {}
 
 /// `git claim man`.
 #[derive(Debug, Clone, Args)]

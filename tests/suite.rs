@@ -9,6 +9,7 @@ mod support;
 
 mod credentials;
 mod docs;
+mod doctor;
 mod faults;
 mod harness;
 mod history;

@@ -5,6 +5,7 @@
 mod attempt;
 pub mod completions;
 mod context;
+mod doctor;
 mod list;
 mod look;
 pub mod man;
@@ -31,13 +32,15 @@ use crate::{
     claim::{abbreviated::NotAnId, name::NameError},
     cli::{Ask, Cli, Global, Verb},
     escape,
-    output::{Detail, Report, human, json, ui::Ui},
+    output::{self, Detail, Report, human, json, ui::Ui},
     process::NoProcess,
     remote::RemoteError,
     settings::SettingsError,
     verdict::{Exit, Verdict},
+    wire::Deferred,
 };
 use context::{Context, NoClone};
+use doctor::{Audience, Overheard};
 use list::NotListed;
 use names::ListError;
 use over::NoReason;
@@ -77,6 +80,9 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
         Ok(stage) => stage,
         Err(error) => return failed(ask, ui, None, &error),
     };
+    if let Ask::Doctor(_) = ask {
+        return examined(&stage, ask);
+    }
     let manner = stage.manner();
     let asked = Context::new(&stage, &manner).map_err(Into::into).and_then(|mut context| {
         let claims = match ask {
@@ -88,6 +94,8 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
             Ask::Show(args) => show::run(args, &mut context),
             Ask::Verify(args) => verify::run(args, &mut context),
             Ask::Renew(args) => renew::run(args, &mut context),
+            // Answered above: it has a report of its own.
+            Ask::Doctor(_) => Ok(Vec::new()),
         };
         Ok((claims?, detail(ask)))
     });
@@ -97,6 +105,28 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
             report.tell(stage.ui(), Utc::now())
         }
         Err(error) => failed(ask, stage.ui(), Some(stage.remote()), &error),
+    }
+}
+
+/// The verb that examines a remote, and tells what it finds as it goes on.
+fn examined(stage: &Stage, ask: &Ask) -> Exit {
+    let ui = stage.ui();
+    // The probe is removed before a signal ends us.
+    let deferred = Deferred::begin();
+    let overheard = Overheard::default();
+    let mut manner = stage.manner();
+    let hearing = overheard.clone();
+    manner.words = manner.words.overheard(move |line| hearing.hear(line));
+    let audience = Audience {
+        begin: &|subject| output::doctor::begin(subject, ui),
+        step: &|step| output::doctor::step(step, ui),
+    };
+    let examination = Context::new(stage, &manner)
+        .map_err(Into::into)
+        .and_then(|mut context| doctor::run(&mut context, &deferred, &overheard, &audience));
+    match examination {
+        Ok(examination) => output::doctor::end(&examination, ui),
+        Err(error) => failed(ask, ui, Some(stage.remote()), &error),
     }
 }
 
@@ -110,6 +140,7 @@ fn command(ask: &Ask) -> &'static str {
         Ask::Stale(_) => "stale",
         Ask::Verify(_) => "verify",
         Ask::Renew(_) => "renew",
+        Ask::Doctor(_) => "doctor",
     }
 }
 

@@ -62,8 +62,11 @@ impl Stage {
         let settings = Settings::gather(asked, &checkout)?;
         let to = Destination::choose(&settings, &checkout, &cwd)?;
         let ui = ui.clone().with_color(settings.color);
-        for hint in &to.hints {
-            ui.hint(hint);
+        // An examination has them in its report.
+        if !matches!(ask, Ask::Doctor(_)) {
+            for hint in &to.hints {
+                ui.hint(hint);
+            }
         }
         Ok(Self { checkout, settings, to, ui })
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The version of the object's form; a field may be added without a new one.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// The report as one line of JSON.
 pub fn object(report: &Report) -> String {
@@ -54,13 +54,13 @@ pub fn error(
     }))
 }
 
-fn shown((name, url): &(Option<String>, String)) -> Value {
+pub(super) fn shown((name, url): &(Option<String>, String)) -> Value {
     json!({ "name": name, "url": url })
 }
 
 /// Valid JSON that a terminal can be shown: what acts on one and is not escaped by JSON's own rules (C1 controls, marks
 /// that reorder text) occurs inside of strings only, where it can be written as `\u…`.
-fn safe(value: &Value) -> String {
+pub(super) fn safe(value: &Value) -> String {
     let mut safe = String::new();
     for character in value.to_string().chars() {
         if escape::acts(character) {

@@ -2,6 +2,7 @@
 //!
 //! Both tell the same [`Report`]; neither decides anything.
 
+pub mod doctor;
 mod history;
 pub mod human;
 pub mod json;

@@ -13,6 +13,8 @@ pub(crate) enum Hostility {
     EndlessRefs(usize),
     /// Accepts a push and then speaks without an end, line after line, of progress.
     EndlessProgress,
+    /// Says ok to whatever it is asked for, and keeps nothing.
+    SayOk,
     /// Accepts a push and reports these lines. There is never anything to be read.
     Report(&'static [&'static str]),
 }
@@ -58,7 +60,10 @@ fn serve(mut client: TcpStream, how: Hostility) -> io::Result<()> {
     );
     client.write_all(&framed(line.as_bytes()))?;
     client.write_all(b"0000")?;
-    while packet(&mut client)?.is_some() {}
+    let mut command = Vec::new();
+    while let Some(payload) = packet(&mut client)? {
+        command = payload;
+    }
     match how {
         Hostility::EndlessRefs(_) => {}
         Hostility::EndlessProgress => {
@@ -67,17 +72,25 @@ fn serve(mut client: TcpStream, how: Hostility) -> io::Result<()> {
                 client.write_all(&framed(line.as_bytes()))?;
             }
         }
-        Hostility::Report(lines) => {
-            let mut report = vec![1];
-            lines.iter().for_each(|line| report.extend(framed(line.as_bytes())));
-            report.extend(b"0000");
-            client.write_all(&framed(&report))?;
-            client.write_all(b"0000")?;
+        Hostility::SayOk => {
+            let command = command.split(|byte| *byte == 0).next().unwrap_or_default();
+            let name = command.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+            report(&mut client, &["unpack ok", &format!("ok {}", String::from_utf8_lossy(name))])?;
         }
+        Hostility::Report(lines) => report(&mut client, lines)?,
     }
     // What the client still has to say is read, or its kernel would throw our words away.
     client.shutdown(Shutdown::Write)?;
     io::copy(&mut client, &mut io::sink()).map(drop)
+}
+
+/// A report on the side band.
+fn report(client: &mut TcpStream, lines: &[&str]) -> io::Result<()> {
+    let mut report = vec![1];
+    lines.iter().for_each(|line| report.extend(framed(line.as_bytes())));
+    report.extend(b"0000");
+    client.write_all(&framed(&report))?;
+    client.write_all(b"0000")
 }
 
 /// The same few over and over, since it takes longer to make them than to send them.

@@ -70,7 +70,13 @@ impl Run {
 
     /// Runs to the end.
     #[track_caller]
-    pub(crate) fn go(mut self) -> Output {
+    pub(crate) fn go(self) -> Output {
+        self.go_while(|_| {})
+    }
+
+    /// Runs to the end; `meanwhile` is given the number of the process.
+    #[track_caller]
+    pub(crate) fn go_while(mut self, meanwhile: impl FnOnce(u32)) -> Output {
         let (mut stdout, mut stderr) =
             (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         let mut input = tempfile::tempfile().unwrap();
@@ -84,6 +90,7 @@ impl Run {
             Ok(child) => child,
             Err(error) => panic!("cannot start {}: {error}", self.shown),
         };
+        meanwhile(child.id());
         let started = Instant::now();
         let mut pause = Duration::from_millis(1);
         let status = loop {

@@ -1,0 +1,478 @@
+//! The ref that everything is tried on, and the steps themselves: what they send and what they look at.
+//!
+//! A step is carried out as the verbs do it: by [`swap::drive`], which settles a doubt by looking. What came of it is a
+//! [`Finding`]; what that means is decided in [`super::meaning`].
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use gix::{ObjectId, bstr::BStr};
+
+use super::meaning::{Finding, Step};
+use crate::{
+    claim::{
+        claim_ref::ClaimRef,
+        commit::Draft,
+        record::{Person, Record, TookOver},
+        token::Token,
+    },
+    commands::{
+        context::Context,
+        look::Seen,
+        swap::{self, Outcome, Place, Swap},
+    },
+    output::{Shown, doctor::Remains},
+    verdict::{Act, Verdict, Whose},
+    wire::{Advertised, Deferred, Edit, LinkError, Reported, Tip},
+};
+
+/// Reads may lag behind writes by so much before it counts as hidden.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// A command whose answer was lost may still be at work; so long the ref is watched for what it does.
+const AFTERMATH: Duration = Duration::from_secs(3);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+/// So many looks may fail before the probe is given up.
+const MOST_FAILURES: u32 = 3;
+
+/// The probe.
+pub struct Probe<'c, 'a> {
+    context: &'c mut Context<'a>,
+    deferred: &'c Deferred,
+    claim: ClaimRef,
+    record: Record,
+    author: Person,
+    /// Every commit that was sent.
+    sent: Vec<(ObjectId, Vec<u8>)>,
+    /// What the ref holds by the last word about it.
+    tip: Option<ObjectId>,
+    /// The readers are shown it.
+    readable: bool,
+    /// A creation left whose end is not known.
+    may_land: bool,
+    /// Nothing is begun any more once a signal came, unless it is to tidy up.
+    tidying: bool,
+    atomic: bool,
+    /// The remote moves several refs together; nothing where it did not come out.
+    pub moves_together: Option<bool>,
+    /// What was listed first: everything in the namespaces that were asked for.
+    pub listed: Vec<Advertised>,
+}
+
+impl<'c, 'a> Probe<'c, 'a> {
+    /// A probe that is nowhere yet.
+    pub fn new(
+        context: &'c mut Context<'a>,
+        deferred: &'c Deferred,
+        claim: ClaimRef,
+        record: Record,
+        author: Person,
+    ) -> Self {
+        Self {
+            context,
+            deferred,
+            claim,
+            record,
+            author,
+            sent: Vec::new(),
+            tip: None,
+            readable: false,
+            may_land: false,
+            tidying: false,
+            atomic: false,
+            moves_together: None,
+            listed: Vec::new(),
+        }
+    }
+
+    /// Tries one step. `namespaces` are listed along with the probe, `tokens` are fresh.
+    pub fn try_out(&mut self, step: Step, namespaces: &[&str], token: Token) -> Finding {
+        match step {
+            Step::Create => self.create(),
+            Step::Refuse => self.create_again(token),
+            Step::List => self.list(namespaces),
+            Step::Read => self.read(),
+            Step::Renew => self.renew(),
+            Step::TakeOver => self.take_over(token),
+            Step::Mark => self.mark(),
+            Step::Delete => self.delete(),
+            Step::Gone => self.gone(),
+        }
+    }
+
+    fn create(&mut self) -> Finding {
+        let outcome = self.drive(Act::Take, Some(&self.record.clone()));
+        self.may_land |= outcome.pending;
+        match outcome.verdict {
+            Verdict::Claimed(id) => {
+                self.tip = Some(id);
+                Finding::Good
+            }
+            // Turned away before anything was sent.
+            Verdict::Refused(words) if self.sent.is_empty() => Finding::TurnedAway(words),
+            Verdict::Held(id) => Finding::Unknown(format!("{id} is there, which nobody has sent")),
+            other => ended(other),
+        }
+    }
+
+    fn create_again(&mut self, token: Token) -> Finding {
+        let (own, record) = (self.tip, Record { token, ..self.record.clone() });
+        let outcome = self.drive(Act::Take, Some(&record));
+        self.may_land |= outcome.pending;
+        match outcome.verdict {
+            Verdict::Claimed(id) if Some(id) != own => Finding::TwoWinners,
+            Verdict::Held(_) | Verdict::Refused(_) => Finding::Good,
+            other => ended(other),
+        }
+    }
+
+    fn list(&mut self, namespaces: &[&str]) -> Finding {
+        let prefixes: Vec<&[u8]> = namespaces.iter().map(|prefix| prefix.as_bytes()).collect();
+        let begin = Instant::now();
+        match self.context.link.list(&prefixes) {
+            Ok(listed) => self.listed = listed,
+            Err(error) => return failed(error),
+        }
+        let Some(tip) = self.tip else { return Finding::Answered };
+        let mut shown = value(&self.listed, self.claim.full());
+        let mut late = false;
+        while shown.is_none() && begin.elapsed() < PATIENCE && self.may_go_on() {
+            late = true;
+            thread::sleep(PAUSE);
+            shown = match self.shown_for_reading() {
+                Ok(shown) => shown,
+                Err(error) => return failed(error),
+            };
+        }
+        match shown {
+            Some(id) if id == tip => {
+                self.readable = true;
+                if late { Finding::Late(begin.elapsed()) } else { Finding::Good }
+            }
+            Some(_) => Finding::Altered,
+            None => match self.context.link.shown_for_writing(self.claim.full()) {
+                Ok(Some(_)) => Finding::Hidden,
+                Ok(None) => Finding::Nowhere,
+                Err(error) => failed(error),
+            },
+        }
+    }
+
+    fn read(&mut self) -> Finding {
+        let Some(tip) = self.tip else { return Finding::NotTried };
+        let sent = self.commit(tip);
+        match self.context.link.read(&[tip]).pop() {
+            Some(Tip::Commit(commit)) if Some(&commit) == sent.as_ref() => Finding::Good,
+            Some(Tip::Commit(_) | Tip::Other(_)) => Finding::Altered,
+            Some(Tip::NotRead(why)) => Finding::Unknown(why),
+            None => Finding::Unknown("no answer".into()),
+        }
+    }
+
+    /// With all or nothing first, which tells whether the remote can; as the verbs do it where it cannot.
+    fn renew(&mut self) -> Finding {
+        self.record.renewed_at = Some(self.context.now);
+        self.atomic = true;
+        let together = self.update_once(&self.record.clone());
+        self.atomic = false;
+        if let Reported::Done(Some(id)) = together {
+            self.moves_together = Some(true);
+            self.tip = Some(id);
+            return Finding::Good;
+        }
+        let finding = self.move_on(&self.record.clone());
+        let timed_out = matches!(together, Reported::Lost { error: LinkError::TimedOut(_), .. });
+        if finding == Finding::Good
+            && !timed_out
+            && matches!(together, Reported::Refused { .. } | Reported::Lost { .. })
+        {
+            self.moves_together = Some(false);
+        }
+        finding
+    }
+
+    fn take_over(&mut self, token: Token) -> Finding {
+        let over = TookOver {
+            id: self.tip.map(|id| id.to_string()).unwrap_or_default(),
+            who: self.record.holder.to_string(),
+        };
+        self.record = Record {
+            token,
+            renewed_at: None,
+            took_over: Some(over),
+            reason: Some("to see whether the remote lets us".into()),
+            ..self.record.clone()
+        };
+        self.move_on(&self.record.clone())
+    }
+
+    fn mark(&mut self) -> Finding {
+        self.record.released_at = Some(self.context.now);
+        self.move_on(&self.record.clone())
+    }
+
+    fn move_on(&mut self, record: &Record) -> Finding {
+        let outcome = self.drive(Act::Renew, Some(record));
+        match outcome.verdict {
+            Verdict::Renewed(id) | Verdict::Yours(id) => {
+                self.tip = Some(id);
+                Finding::Good
+            }
+            other => ended(other),
+        }
+    }
+
+    fn delete(&mut self) -> Finding {
+        match self.drive(Act::Release, None).verdict {
+            // Whoever else cleared it: it is gone.
+            Verdict::Released | Verdict::Free => Finding::Good,
+            other => ended(other),
+        }
+    }
+
+    fn gone(&mut self) -> Finding {
+        let begin = Instant::now();
+        let mut late = false;
+        loop {
+            // Where it never was shown to readers, it is gone once those who write do not see it.
+            let shown = if self.readable {
+                self.shown_for_reading()
+            } else {
+                self.context.link.shown_for_writing(self.claim.full())
+            };
+            match shown {
+                Err(error) => return failed(error),
+                Ok(None) if late => return Finding::Late(begin.elapsed()),
+                Ok(None) => return Finding::Good,
+                Ok(Some(_)) if begin.elapsed() >= PATIENCE || !self.may_go_on() => {
+                    return Finding::StillShown;
+                }
+                Ok(Some(_)) => late = true,
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Removes whatever of ours is there, or tells what is left. `deletion` is what came of deleting it, if that was tried.
+    pub fn tidy_up(&mut self, deletion: &Finding) -> Remains {
+        self.tidying = true;
+        match (deletion, self.tip) {
+            (Finding::Good, _) if !self.may_land => return Remains::Nothing,
+            (Finding::Refused(why), Some(tip)) => return self.left(tip, why.clone()),
+            // Nothing has left that could be there.
+            (_, None) if !self.may_land => return Remains::Nothing,
+            _ => {}
+        }
+        let (begin, mut failures) = (Instant::now(), 0);
+        loop {
+            match self.look() {
+                Ok(Some(seen)) if self.commit(seen.id).is_some() => {
+                    self.tip = Some(seen.id);
+                    match self.drive(Act::Release, None).verdict {
+                        Verdict::Released | Verdict::Free if !self.may_land => {
+                            return Remains::Nothing;
+                        }
+                        Verdict::Released | Verdict::Free => {}
+                        Verdict::Refused(why) => return self.left(seen.id, why),
+                        Verdict::Unknown(why) => return self.unsure(why),
+                        other => return self.unsure(format!("it is {}", other.word())),
+                    }
+                }
+                Ok(Some(seen)) => {
+                    return self.left(seen.id, "it holds what was not sent from here".into());
+                }
+                Ok(None) if !self.may_land => return Remains::Nothing,
+                Ok(None) if begin.elapsed() >= AFTERMATH => {
+                    return self.unsure(
+                        "an answer was lost, and the remote may still do what it was asked to"
+                            .into(),
+                    );
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    failures += 1;
+                    let timed_out = matches!(error, LinkError::TimedOut(_));
+                    if failures == MOST_FAILURES || timed_out {
+                        return self.unsure(error.to_string());
+                    }
+                }
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn left(&self, id: ObjectId, why: String) -> Remains {
+        Remains::Left { why, clear: self.clearing(id) }
+    }
+
+    fn unsure(&self, why: String) -> Remains {
+        let id = self.tip.or(self.sent.last().map(|(id, _)| *id));
+        let clear = match id {
+            Some(id) => self.clearing(id),
+            None => self.context.command(&format!("show {}", self.claim.short())),
+        };
+        Remains::Unsure { why, clear }
+    }
+
+    fn clearing(&self, id: ObjectId) -> String {
+        clearing(self.context, &self.claim, id)
+    }
+
+    /// One swap of the ref from what it holds, carried to a verdict.
+    fn drive(&mut self, act: Act, record: Option<&Record>) -> Outcome {
+        let (author, now) = (self.author.clone(), self.context.now);
+        let make = |parent: Option<ObjectId>| Draft {
+            message: record.map(Record::message).unwrap_or_default(),
+            author: author.clone(),
+            at: now,
+            parent,
+        };
+        let expected = self.tip.filter(|_| act != Act::Take);
+        let base = expected.and_then(|id| self.commit(id));
+        let draft: Option<&dyn Fn(Option<ObjectId>) -> Draft> = record.is_some().then_some(&make);
+        swap::drive(self, Swap { act, expected, base, draft })
+    }
+
+    /// One update from what the ref holds, whatever comes of it.
+    fn update_once(&mut self, record: &Record) -> Reported {
+        let draft = Draft {
+            message: record.message(),
+            author: self.author.clone(),
+            at: self.context.now,
+            parent: self.tip,
+        };
+        let base = self.tip.and_then(|id| self.commit(id));
+        let refname = self.refname();
+        self.update(&Edit {
+            refname: &refname,
+            expected: self.tip,
+            new: Some(&draft),
+            base: base.as_deref(),
+            atomic: false,
+        })
+    }
+
+    fn shown_for_reading(&mut self) -> Result<Option<ObjectId>, LinkError> {
+        let listed = self.context.link.list(&[self.claim.full()])?;
+        Ok(value(&listed, self.claim.full()))
+    }
+
+    fn commit(&self, id: ObjectId) -> Option<Vec<u8>> {
+        self.sent.iter().find_map(|(other, data)| (*other == id).then(|| data.clone()))
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.tidying || self.deferred.signal().is_none()
+    }
+}
+
+impl Place for Probe<'_, '_> {
+    fn update(&mut self, edit: &Edit<'_>) -> Reported {
+        if !self.may_go_on() {
+            return Reported::Unsent(interrupted());
+        }
+        let reported = self.context.link.update(&Edit { atomic: self.atomic, ..*edit });
+        let sent = match &reported {
+            Reported::Done(id) => *id,
+            Reported::Refused { sent, .. } | Reported::Lost { sent, .. } => *sent,
+            Reported::Unexpected { .. } | Reported::Unsent(_) => None,
+        };
+        if let (Some(id), Some(draft)) = (sent, edit.new)
+            && self.commit(id).is_none()
+        {
+            self.sent.push((id, draft.encode(id.kind()).data));
+        }
+        reported
+    }
+
+    /// As the readers are shown it; where they are shown nothing, as those who write are.
+    fn look(&mut self) -> Result<Option<Seen>, LinkError> {
+        if !self.may_go_on() {
+            return Err(interrupted());
+        }
+        let found = match self.shown_for_reading() {
+            Ok(Some(id)) => Some(id),
+            Ok(None) if self.sent.is_empty() => None,
+            Ok(None) => self.context.link.shown_for_writing(self.claim.full()).unwrap_or_default(),
+            // Where nobody may read, those who write are still shown it.
+            Err(error) => match self.context.link.shown_for_writing(self.claim.full()) {
+                Ok(found) => found,
+                Err(_) => return Err(error),
+            },
+        };
+        let seen = |id| Seen { id, record: Shown::Unasked, commit: self.commit(id), symref: None };
+        Ok(found.map(seen))
+    }
+
+    fn whose(&self, seen: &Seen) -> Whose {
+        if self.commit(seen.id).is_some() { Whose::Ours } else { Whose::Others }
+    }
+
+    fn pause(&mut self, pause: Duration) {
+        if self.may_go_on() {
+            thread::sleep(pause);
+        }
+    }
+
+    fn refname(&self) -> Vec<u8> {
+        self.claim.full().to_vec()
+    }
+}
+
+/// The command that clears `claim` if it is still `id`.
+pub fn clearing(context: &Context<'_>, claim: &ClaimRef, id: ObjectId) -> String {
+    context.command(&format!("release {} --expect {}", claim.short(), id.to_hex_with_len(12)))
+}
+
+fn interrupted() -> LinkError {
+    LinkError::Local("interrupted".into())
+}
+
+/// A failure to be let in is a refusal; any other tells nothing.
+fn failed(error: LinkError) -> Finding {
+    ended(Verdict::of_failure(error))
+}
+
+/// A verdict that is not the one hoped for.
+fn ended(verdict: Verdict) -> Finding {
+    match verdict {
+        Verdict::Refused(words) => Finding::Refused(words),
+        Verdict::Unknown(why) => Finding::Unknown(why),
+        Verdict::Free => Finding::Nowhere,
+        Verdict::Held(id) | Verdict::Lost(id) | Verdict::Moved(id) => {
+            Finding::Unknown(format!("{id} is there, which nobody has sent"))
+        }
+        other => Finding::Unknown(format!("an answer of another kind: {}", other.word())),
+    }
+}
+
+fn value(listed: &[Advertised], name: &BStr) -> Option<ObjectId> {
+    listed.iter().find(|listed| listed.name == name).map(|listed| listed.id)
+}
+
+/// Whether a claim has the name that probes have, so that it is nobody's work.
+pub fn is_probe(short: &str) -> bool {
+    short.strip_prefix(NAME).is_some_and(|rest| {
+        rest.len() == 16 && rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+/// How the names of probes begin.
+pub const NAME: &str = "doctor-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_about_a_doctor_is_no_probe() {
+        assert!(is_probe("doctor-0123456789abcdef"));
+        for other in
+            ["doctor-who", "doctor-0123456789ABCDEF", "doctor-0123456789abcdef0", "issue-1"]
+        {
+            assert!(!is_probe(other), "{other}");
+        }
+    }
+}

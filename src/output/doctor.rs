@@ -1,0 +1,293 @@
+//! An examination of a remote, told to people as it goes on and at its end, or to programs as one object.
+//!
+//! The report is the result, all of it: who keeps it for the remote's owner keeps standard output.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{
+    json::{VERSION, safe, shown},
+    ui::{Tone, Ui},
+};
+use crate::{escape::line, verdict::Exit};
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// As it should.
+    Ok,
+    /// The remote does not do it.
+    Failed,
+    /// Could not tell.
+    Unknown,
+    /// An earlier failure left it without sense.
+    NotTried,
+}
+
+impl Outcome {
+    /// In JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+            Self::NotTried => "not-tried",
+        }
+    }
+}
+
+/// One step.
+#[derive(Debug, Clone)]
+pub struct StepReport {
+    /// What was tried.
+    pub name: &'static str,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it took, if it was tried.
+    pub took: Option<Duration>,
+    /// The remote's words, or ours where it had none.
+    pub words: Vec<String>,
+    /// What that means for the verbs.
+    pub means: Option<String>,
+}
+
+/// What became of the ref that everything was tried on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remains {
+    /// There is nothing of it on the remote.
+    Nothing,
+    /// It is there.
+    Left {
+        /// Why it could not be removed.
+        why: String,
+        /// The command that does it later.
+        clear: String,
+    },
+    /// That could not be told.
+    Unsure {
+        /// Why not.
+        why: String,
+        /// What to do later.
+        clear: String,
+    },
+}
+
+/// All that is known before the first step.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The remote's name, if it has one, and its URL without credentials.
+    pub remote: (Option<String>, String),
+    /// What carries the exchange: `path`, `ssh`, `git`, or the name of git's helper.
+    pub transport: String,
+    /// The full name of the ref that everything is tried on.
+    pub probe: String,
+}
+
+/// What came of it.
+#[derive(Debug)]
+#[must_use]
+pub struct Examination {
+    /// The remote.
+    pub subject: Subject,
+    /// The steps in their order.
+    pub steps: Vec<StepReport>,
+    /// What refs are listed in.
+    pub protocol: Option<&'static str>,
+    /// The hash of the repository.
+    pub hash: Option<String>,
+    /// What works and is worth knowing.
+    pub warnings: Vec<String>,
+    /// What is left of the probe.
+    pub remains: Remains,
+    /// The answer in one word.
+    pub verdict: &'static str,
+    /// The answer in one line.
+    pub sentence: String,
+    /// Why it is not a plain yes.
+    pub reason: Option<String>,
+    /// The answer as an exit status.
+    pub exit: Exit,
+    /// The signal that put an end to it.
+    pub signal: Option<i32>,
+}
+
+/// Tells people what is going to be examined.
+pub fn begin(subject: &Subject, ui: &Ui) {
+    if ui.json() {
+        return;
+    }
+    let (name, url) = &subject.remote;
+    let remote = match name {
+        Some(name) => format!("{name}, {url}"),
+        None => url.clone(),
+    };
+    for (label, text) in
+        [("remote", &remote), ("transport", &subject.transport), ("probe", &subject.probe)]
+    {
+        fact(label, text, ui);
+    }
+}
+
+/// Tells people how a step ended.
+pub fn step(step: &StepReport, ui: &Ui) {
+    if ui.json() {
+        return;
+    }
+    let (tone, word) = match step.outcome {
+        Outcome::Ok => (Tone::Good, "ok"),
+        Outcome::Failed => (Tone::Bad, "failed"),
+        Outcome::Unknown => (Tone::Doubtful, "unknown"),
+        Outcome::NotTried => (Tone::Doubtful, "not tried"),
+    };
+    let painted = ui.paint(tone, word);
+    match step.took {
+        Some(took) => {
+            let room = " ".repeat(9 - word.len());
+            ui.result(&format!("{:<9} {painted}{room} {:>6} ms", step.name, took.as_millis()));
+        }
+        None => ui.result(&format!("{:<9} {painted}", step.name)),
+    }
+}
+
+/// Tells the rest, and gives the exit status.
+pub fn end(examination: &Examination, ui: &Ui) -> Exit {
+    if ui.json() {
+        ui.result(&object(examination));
+    } else {
+        tell(examination, ui);
+    }
+    if ui.unwritten() { Exit::Failure } else { examination.exit }
+}
+
+fn fact(label: &str, text: &str, ui: &Ui) {
+    ui.result(&format!("{label:<9} {}", line(text)));
+}
+
+fn tell(examination: &Examination, ui: &Ui) {
+    let spoken = [examination.protocol, examination.hash.as_deref()];
+    let spoken: Vec<&str> = spoken.into_iter().flatten().collect();
+    if !spoken.is_empty() {
+        fact("protocol", &spoken.join(", "), ui);
+    }
+    for step in &examination.steps {
+        if matches!(step.outcome, Outcome::Failed | Outcome::Unknown) {
+            let word = if step.outcome == Outcome::Failed { "failed" } else { "is not known" };
+            ui.result(&format!("{} {word}:", step.name));
+            for words in &step.words {
+                ui.result(&format!("  {}", line(words)));
+            }
+            if let Some(means) = &step.means {
+                ui.result(&format!("  that is: {}", line(means)));
+            }
+        }
+    }
+    for warning in &examination.warnings {
+        ui.result(&format!("warning: {}", line(warning)));
+    }
+    let probe = &examination.subject.probe;
+    match &examination.remains {
+        Remains::Nothing => {}
+        Remains::Left { why, clear } => {
+            ui.result(&format!("the probe {probe} is left behind: {}", line(why)));
+            ui.result(&format!("  to clear it later: {}", line(clear)));
+        }
+        Remains::Unsure { why, clear } => {
+            ui.result(&format!(
+                "whether the probe {probe} is left behind is not known: {}",
+                line(why)
+            ));
+            ui.result(&format!("  to find out, and to clear it: {}", line(clear)));
+        }
+    }
+    ui.result(&line(&examination.sentence));
+}
+
+fn object(examination: &Examination) -> String {
+    let (left_behind, why, clear) = match &examination.remains {
+        Remains::Nothing => (Some(false), None, None),
+        Remains::Left { why, clear } => (Some(true), Some(why), Some(clear)),
+        Remains::Unsure { why, clear } => (None, Some(why), Some(clear)),
+    };
+    let steps: Vec<_> = examination.steps.iter().map(|step| {
+        json!({
+            "name": step.name,
+            "outcome": step.outcome.word(),
+            "milliseconds": step.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            "words": step.words,
+            "means": step.means,
+        })
+    }).collect();
+    let exit = examination.signal.map_or(i32::from(examination.exit.code()), |signal| 128 + signal);
+    safe(&json!({
+        "version": VERSION,
+        "command": "doctor",
+        "verdict": examination.verdict,
+        "exit": exit,
+        "remote": shown(&examination.subject.remote),
+        "claims": [],
+        "reason": examination.reason,
+        "transport": examination.subject.transport,
+        "protocol": examination.protocol,
+        "hash": examination.hash,
+        "steps": steps,
+        "warnings": examination.warnings,
+        "probe": {
+            "ref": examination.subject.probe,
+            "left_behind": left_behind,
+            "why": why,
+            "clear": clear,
+        },
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examination() -> Examination {
+        Examination {
+            subject: Subject {
+                remote: (None, "https://h/a".into()),
+                transport: "https".into(),
+                probe: "refs/claims/doctor-0".into(),
+            },
+            steps: vec![StepReport {
+                name: "create",
+                outcome: Outcome::Failed,
+                took: Some(Duration::from_millis(7)),
+                words: vec!["no\u{9b}2J".into()],
+                means: None,
+            }],
+            protocol: None,
+            hash: None,
+            warnings: Vec::new(),
+            remains: Remains::Nothing,
+            verdict: "refused",
+            sentence: String::new(),
+            reason: None,
+            exit: Exit::Refused,
+            signal: None,
+        }
+    }
+
+    #[test]
+    fn the_object_is_whole_and_safe_to_show() {
+        let text = object(&examination());
+        assert!(!text.chars().any(crate::escape::acts), "{text}");
+        let read: serde_json::Value = serde_json::from_str(&text).expect("valid");
+        assert_eq!(read["steps"][0]["words"][0], "no\u{9b}2J");
+        assert_eq!(read["steps"][0]["milliseconds"], 7);
+        assert_eq!((&read["exit"], &read["probe"]["left_behind"]), (&77.into(), &false.into()));
+    }
+
+    #[test]
+    fn three_answers_about_the_probe_and_the_exit_of_a_signal() {
+        let (why, clear) = (String::new(), String::new());
+        let remains = Remains::Unsure { why: why.clone(), clear: clear.clone() };
+        let unsure = object(&Examination { remains, signal: Some(2), ..examination() });
+        assert!(unsure.contains("\"left_behind\":null") && unsure.contains("\"exit\":130"));
+        let left = object(&Examination { remains: Remains::Left { why, clear }, ..examination() });
+        assert!(left.contains("\"left_behind\":true"), "{left}");
+    }
+}
