@@ -92,7 +92,7 @@ pub struct Examination {
     pub subject: Subject,
     /// The steps in their order.
     pub steps: Vec<StepReport>,
-    /// What refs are listed in.
+    /// What refs are listed in: `v2`, `v0/v1`, or `helper` where that is a helper's own affair.
     pub protocol: Option<&'static str>,
     /// The hash of the repository.
     pub hash: Option<String>,
@@ -165,14 +165,18 @@ fn fact(label: &str, text: &str, ui: &Ui) {
 }
 
 fn tell(examination: &Examination, ui: &Ui) {
-    let spoken = [examination.protocol, examination.hash.as_deref()];
+    let protocol = examination.protocol.map(|name| match name {
+        "helper" => "the helper's own",
+        name => name,
+    });
+    let spoken = [protocol, examination.hash.as_deref()];
     let spoken: Vec<&str> = spoken.into_iter().flatten().collect();
     if !spoken.is_empty() {
         fact("protocol", &spoken.join(", "), ui);
     }
     for step in &examination.steps {
         if matches!(step.outcome, Outcome::Failed | Outcome::Unknown) {
-            let word = if step.outcome == Outcome::Failed { "failed" } else { "is not known" };
+            let word = if step.outcome == Outcome::Failed { "failed" } else { "unknown" };
             ui.result(&format!("{} {word}:", step.name));
             for words in &step.words {
                 ui.result(&format!("  {}", line(words)));
@@ -187,6 +191,9 @@ fn tell(examination: &Examination, ui: &Ui) {
     }
     let probe = &examination.subject.probe;
     match &examination.remains {
+        Remains::Nothing if examination.signal.is_some() => {
+            ui.result(&format!("interrupted; nothing is left of the probe {probe}"));
+        }
         Remains::Nothing => {}
         Remains::Left { why, clear } => {
             ui.result(&format!("the probe {probe} is left behind: {}", line(why)));

@@ -30,6 +30,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 pub struct Child {
     process: process::Child,
     /// Whether it leads a process group of its own, all of which is ended.
+    #[cfg(unix)]
     leads: bool,
     quiet: Receiver<()>,
 }
@@ -148,7 +149,12 @@ fn listen(mut stderr: impl Read, words: &Words, _speaking: Sender<()>) {
 impl Child {
     fn new(process: process::Child, leads: bool, quiet: Receiver<()>) -> Self {
         leavings::started(process.id(), leads);
-        Self { process, leads, quiet }
+        Self {
+            process,
+            #[cfg(unix)]
+            leads,
+            quiet,
+        }
     }
 
     /// Waits a moment for what the child still has to say on standard error.

@@ -215,6 +215,9 @@ pub fn means(step: Step, finding: &Finding, prefix: &Prefix, release: ReleaseBy)
         (Step::Read, _) => {
             "show, list --long: cannot tell holder, age and note; take: cannot say who holds what it is refused"
         }
+        (Step::Renew, _) if unknown => "renew: would answer 'unknown'",
+        (Step::TakeOver, _) if unknown => "take --over: would answer 'unknown'",
+        (Step::Mark, _) if unknown => "release: would answer 'unknown'",
         (Step::Renew, _) => {
             "renew: no sign of life can be given, so claims look older than they are"
         }

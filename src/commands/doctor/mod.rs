@@ -90,11 +90,13 @@ pub fn run(
             let begin = Instant::now();
             finding = probe.try_out(step, &namespaces, identity::fresh_token()?);
             report.took = Some(begin.elapsed());
+            let said = overheard.take();
             if deferred.signal().is_some() && finding.outcome() != Outcome::Ok {
                 finding = Finding::Unknown("interrupted".into());
+            } else {
+                report.means = means(step, &finding, prefix, *release);
             }
-            report.words = words(&finding, overheard.take());
-            report.means = means(step, &finding, prefix, *release);
+            report.words = words(&finding, said);
         }
         report.outcome = finding.outcome();
         (audience.step)(&report);
@@ -140,7 +142,7 @@ pub fn run(
         protocol: spoken.map(|spoken| match spoken.protocol {
             Protocol::Two => "v2",
             Protocol::Classic => "v0/v1",
-            Protocol::Helper => "the helper's own",
+            Protocol::Helper => "helper",
         }),
         hash: spoken.map(|spoken| spoken.hash.to_string()),
         warnings: warnings(&facts),

@@ -177,7 +177,14 @@ impl<'c, 'a> Probe<'c, 'a> {
         self.atomic = true;
         let together = self.update_once(&self.record.clone());
         self.atomic = false;
-        if let Reported::Done(Some(id)) = together {
+        let landed = match together {
+            Reported::Done(id) => id,
+            Reported::Lost { sent, .. } => {
+                self.look().ok().flatten().map(|seen| seen.id).filter(|id| Some(*id) == sent)
+            }
+            _ => None,
+        };
+        if let Some(id) = landed {
             self.moves_together = Some(true);
             self.tip = Some(id);
             return Finding::Good;
