@@ -352,6 +352,11 @@ fn released_by_a_mark(kind: Kind) {
     for trailer in ["\nReleased-At: ", "\nTook-Over: ", "\nReason: "] {
         assert!(record.contains(trailer), "{record}");
     }
+    // It is nobody's: there is nothing to clear, nor does the next examination complain of it.
+    assert_eq!(json["probe"]["clear"], Value::Null, "{json}");
+    assert!(!told.stdout.contains("another examination"), "{told}");
+    let listed = clone.claim(&["list"]);
+    assert!(listed.verdict().starts_with("0 claims"), "{listed}");
 }
 
 #[test]

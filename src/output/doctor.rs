@@ -61,8 +61,8 @@ pub enum Remains {
     Left {
         /// Why it could not be removed.
         why: String,
-        /// The command that does it later.
-        clear: String,
+        /// The command that does it later; none where it is marked as released, and so nobody's.
+        clear: Option<String>,
     },
     /// That could not be told.
     Unsure {
@@ -197,7 +197,10 @@ fn tell(examination: &Examination, ui: &Ui) {
         Remains::Nothing => {}
         Remains::Left { why, clear } => {
             ui.result(&format!("the probe {probe} is left behind: {}", line(why)));
-            ui.result(&format!("  to clear it later: {}", line(clear)));
+            ui.result(&match clear {
+                Some(clear) => format!("  to clear it later: {}", line(clear)),
+                None => "  it is marked as released, so nobody holds it".to_owned(),
+            });
         }
         Remains::Unsure { why, clear } => {
             ui.result(&format!(
@@ -213,7 +216,7 @@ fn tell(examination: &Examination, ui: &Ui) {
 fn object(examination: &Examination) -> String {
     let (left_behind, why, clear) = match &examination.remains {
         Remains::Nothing => (Some(false), None, None),
-        Remains::Left { why, clear } => (Some(true), Some(why), Some(clear)),
+        Remains::Left { why, clear } => (Some(true), Some(why), clear.as_ref()),
         Remains::Unsure { why, clear } => (None, Some(why), Some(clear)),
     };
     let steps: Vec<_> = examination.steps.iter().map(|step| {
@@ -294,7 +297,8 @@ mod tests {
         let remains = Remains::Unsure { why: why.clone(), clear: clear.clone() };
         let unsure = object(&Examination { remains, signal: Some(2), ..examination() });
         assert!(unsure.contains("\"left_behind\":null") && unsure.contains("\"exit\":130"));
-        let left = object(&Examination { remains: Remains::Left { why, clear }, ..examination() });
+        let remains = Remains::Left { why, clear: None };
+        let left = object(&Examination { remains, ..examination() });
         assert!(left.contains("\"left_behind\":true"), "{left}");
     }
 }

@@ -237,7 +237,7 @@ pub fn means(step: Step, finding: &Finding, prefix: &Prefix, release: ReleaseBy)
 }
 
 /// Where hosts that accept branches only take claims.
-pub const BRANCHES: &str = "refs/heads/claims/";
+const BRANCHES: &str = "refs/heads/claims/";
 
 /// The answer about the remote as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]

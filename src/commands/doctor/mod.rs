@@ -13,16 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::context::Context;
+use gix::ObjectId;
+
+use super::{context::Context, look::Seen};
 use crate::{
     claim::{claim_ref::ClaimRef, name::ClaimName, prefix::Prefix, record::Record},
     identity::{self, Identity},
     output::doctor::{Examination, Outcome, StepReport, Subject},
     remote::Way,
-    settings::Settings,
-    wire::{Deferred, Protocol},
+    settings::{ReleaseBy, Settings},
+    wire::{Advertised, Deferred, Protocol},
 };
-use meaning::{BRANCHES, Finding, Findings, Health, Step, means};
+use meaning::{Finding, Findings, Health, Step, means};
 use probe::{NAME, Probe, clearing, is_probe};
 use warnings::{Facts, warnings};
 
@@ -70,59 +72,26 @@ pub fn run(
     (audience.begin)(&subject);
 
     let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
-    let record = record(context, &claim, &identity)?;
-    let mut namespaces = vec![prefix.as_str()];
-    namespaces.append(&mut usual(prefix));
-    let mut found = Findings::default();
-    let mut steps = Vec::new();
-    let mut probe = Probe::new(context, deferred, claim.clone(), record, identity.author);
-    for step in Step::all(*release).iter().copied() {
-        let mut report = StepReport {
-            name: step.name(),
-            outcome: Outcome::NotTried,
-            took: None,
-            words: Vec::new(),
-            means: None,
-        };
-        let mut finding = Finding::NotTried;
-        if deferred.signal().is_none() && found.allow(step) {
-            overheard.take();
-            let begin = Instant::now();
-            finding = probe.try_out(step, &namespaces, identity::fresh_token()?);
-            report.took = Some(begin.elapsed());
-            let said = overheard.take();
-            if deferred.signal().is_some() && finding.outcome() != Outcome::Ok {
-                finding = Finding::Unknown("interrupted".into());
-            } else {
-                report.means = means(step, &finding, prefix, *release);
-            }
-            report.words = words(&finding, said);
-        }
-        report.outcome = finding.outcome();
-        (audience.step)(&report);
-        steps.push(report);
-        found.add(step, finding);
-    }
+    let record = Record {
+        note: Some("a probe of 'git claim doctor', which removes it: nobody works on this".into()),
+        host: Some(identity.host),
+        job: identity.job,
+        ..Record::new(name, identity.holder, context.now, identity::fresh_token()?)
+    };
+    // Drawn beforehand: nothing between the first step and the tidying up may end this.
+    let tokens = [identity::fresh_token()?, identity::fresh_token()?];
+    let mut probe = Probe::new(context, deferred, claim.clone(), record, identity.author, tokens);
+    let (steps, found) = tried(&mut probe, prefix, *release, deferred, overheard, audience);
     let remains = probe.tidy_up(found.of(Step::Delete));
-    let (listed, atomic) = (std::mem::take(&mut probe.listed), probe.moves_together);
+    let (listed, moves_together) = (std::mem::take(&mut probe.listed), probe.moves_together);
 
-    let beneath = |name: &[u8], prefix: &str| name.starts_with(prefix.as_bytes());
-    let elsewhere = usual(prefix).into_iter().map(|other| {
-        let there = |name: &[u8]| beneath(name, other) && !beneath(name, prefix.as_str());
-        (other, listed.iter().filter(|listed| there(&listed.name)).count())
-    });
-    let leftovers = listed.iter().filter_map(|listed| {
-        let left = ClaimRef::listed(prefix, listed.name.as_ref())?;
-        let other = is_probe(&left.short()) && left != claim;
-        other.then(|| (left.full().to_string(), clearing(context, &left, listed.id)))
-    });
     let facts = Facts {
         hints: stage.to.hints.clone(),
         fetch: stage.to.fetch.clone(),
         url: stage.to.shown.clone(),
         prefix: prefix.clone(),
         release: *release,
-        atomic,
+        atomic: moves_together,
         shown_late: late(found.of(Step::List)),
         gone_late: late(found.of(Step::Gone)),
         deletes: match found.of(Step::Delete).outcome() {
@@ -130,13 +99,12 @@ pub fn run(
             Outcome::Failed => Some(false),
             Outcome::Unknown | Outcome::NotTried => None,
         },
-        elsewhere: elsewhere.filter(|(_, count)| *count > 0).collect(),
-        leftovers: leftovers.collect(),
+        elsewhere: elsewhere(prefix, &listed),
+        leftovers: leftovers(&claim, &listed, context),
     };
     let spoken = context.link.spoken();
     let health = Health::of(&found, *release);
     let (name, url) = &subject.remote;
-    let sentence = health.sentence(name.as_ref().unwrap_or(url));
     Ok(Examination {
         steps,
         protocol: spoken.map(|spoken| match spoken.protocol {
@@ -148,7 +116,7 @@ pub fn run(
         warnings: warnings(&facts),
         remains,
         verdict: health.word(),
-        sentence,
+        sentence: health.sentence(name.as_ref().unwrap_or(url)),
         reason: health.reason().map(str::to_owned),
         exit: health.exit(),
         signal: deferred.signal(),
@@ -156,11 +124,92 @@ pub fn run(
     })
 }
 
-/// Where claims usually are, but for where they are here.
-fn usual(prefix: &Prefix) -> Vec<&'static str> {
-    let mut usual = vec!["refs/claims/", BRANCHES];
-    usual.retain(|usual| usual != &prefix.as_str());
-    usual
+/// Tries the steps in their order, as far as they make sense and no signal came.
+fn tried(
+    probe: &mut Probe<'_, '_>,
+    prefix: &Prefix,
+    release: ReleaseBy,
+    deferred: &Deferred,
+    overheard: &Overheard,
+    audience: &Audience<'_>,
+) -> (Vec<StepReport>, Findings) {
+    let others = prefix.others();
+    let namespaces: Vec<&str> =
+        std::iter::once(prefix).chain(&others).map(Prefix::as_str).collect();
+    let (mut steps, mut found) = (Vec::new(), Findings::default());
+    for step in Step::all(release).iter().copied() {
+        let mut report = StepReport {
+            name: step.name(),
+            outcome: Outcome::NotTried,
+            took: None,
+            words: Vec::new(),
+            means: None,
+        };
+        let mut finding = Finding::NotTried;
+        if deferred.signal().is_none() && found.allow(step) {
+            overheard.take();
+            let begin = Instant::now();
+            finding = probe.try_out(step, &namespaces);
+            report.took = Some(begin.elapsed());
+            let said = overheard.take();
+            if deferred.signal().is_some() && finding.outcome() != Outcome::Ok {
+                finding = Finding::Unknown("interrupted".into());
+            } else {
+                report.means = means(step, &finding, prefix, release);
+            }
+            report.words = words(&finding, said);
+        }
+        report.outcome = finding.outcome();
+        (audience.step)(&report);
+        steps.push(report);
+        found.add(step, finding);
+    }
+    (steps, found)
+}
+
+/// How many claims there are in the other usual namespaces.
+fn elsewhere(prefix: &Prefix, listed: &[Advertised]) -> Vec<(Prefix, usize)> {
+    let beneath = |name: &[u8], prefix: &Prefix| name.starts_with(prefix.as_str().as_bytes());
+    let count = |other: &Prefix| {
+        let there = |name: &[u8]| beneath(name, other) && !beneath(name, prefix);
+        listed.iter().filter(|listed| there(&listed.name)).count()
+    };
+    let counted = prefix.others().into_iter().map(|other| {
+        let count = count(&other);
+        (other, count)
+    });
+    counted.filter(|(_, count)| *count > 0).collect()
+}
+
+/// Other probes than `own`, each with the command that clears it; but for those that are marked as released, which stay
+/// where nothing can be deleted.
+fn leftovers(
+    own: &ClaimRef,
+    listed: &[Advertised],
+    context: &mut Context<'_>,
+) -> Vec<(String, String)> {
+    let Settings { prefix, release, .. } = &context.stage.settings;
+    let mut left: Vec<(ClaimRef, ObjectId)> = listed
+        .iter()
+        .filter_map(|listed| Some((ClaimRef::listed(prefix, listed.name.as_ref())?, listed.id)))
+        .filter(|(claim, _)| is_probe(&claim.short()) && claim != own)
+        .collect();
+    if *release == ReleaseBy::Mark
+        && !left.is_empty()
+        && context.link.list(&[prefix.as_str().as_bytes()]).is_ok()
+    {
+        let ids: Vec<ObjectId> = left.iter().map(|(_, id)| *id).collect();
+        let mut tips = context.link.read(&ids).into_iter();
+        left.retain(|(_, id)| {
+            let tip = tips.next();
+            let seen = tip.map(|tip| Seen::of(*id, tip));
+            seen.is_none_or(|seen| seen.released().is_none())
+        });
+    }
+    let named = |(claim, id): (ClaimRef, ObjectId)| {
+        (claim.full().to_string(), clearing(context, &claim, id))
+    };
+    left.into_iter().map(named).collect()
 }
 
 fn transport(way: &Way) -> &str {
@@ -170,26 +219,6 @@ fn transport(way: &Way) -> &str {
         Way::Git(_) => "git",
         Way::Helper(name) => name,
     }
-}
-
-fn record(context: &Context<'_>, claim: &ClaimRef, identity: &Identity) -> anyhow::Result<Record> {
-    Ok(Record {
-        claim: claim.short().into_owned(),
-        note: Some("a probe of 'git claim doctor', which removes it: nobody works on this".into()),
-        holder: identity.holder.clone(),
-        host: Some(identity.host.clone()),
-        claimed_at: context.now,
-        token: identity::fresh_token()?,
-        renewed_at: None,
-        released_at: None,
-        heartbeat: None,
-        took_over: None,
-        reason: None,
-        head: None,
-        branch: None,
-        job: identity.job.clone(),
-        process: None,
-    })
 }
 
 /// What was found, in the remote's words, then what it said besides.

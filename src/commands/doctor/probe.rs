@@ -44,10 +44,16 @@ pub struct Probe<'c, 'a> {
     claim: ClaimRef,
     record: Record,
     author: Person,
+    /// Of whoever comes too late.
+    rival: Token,
+    /// Of whoever takes over.
+    successor: Token,
     /// Every commit that was sent.
     sent: Vec<(ObjectId, Vec<u8>)>,
     /// What the ref holds by the last word about it.
     tip: Option<ObjectId>,
+    /// It says that it is released.
+    marked: bool,
     /// The readers are shown it.
     readable: bool,
     /// A creation left whose end is not known.
@@ -62,13 +68,14 @@ pub struct Probe<'c, 'a> {
 }
 
 impl<'c, 'a> Probe<'c, 'a> {
-    /// A probe that is nowhere yet.
+    /// A probe that is nowhere yet. The tokens are fresh.
     pub fn new(
         context: &'c mut Context<'a>,
         deferred: &'c Deferred,
         claim: ClaimRef,
         record: Record,
         author: Person,
+        [rival, successor]: [Token; 2],
     ) -> Self {
         Self {
             context,
@@ -76,9 +83,12 @@ impl<'c, 'a> Probe<'c, 'a> {
             claim,
             record,
             author,
+            rival,
+            successor,
             sent: Vec::new(),
             tip: None,
             readable: false,
+            marked: false,
             may_land: false,
             tidying: false,
             atomic: false,
@@ -87,15 +97,15 @@ impl<'c, 'a> Probe<'c, 'a> {
         }
     }
 
-    /// Tries one step. `namespaces` are listed along with the probe, `tokens` are fresh.
-    pub fn try_out(&mut self, step: Step, namespaces: &[&str], token: Token) -> Finding {
+    /// Tries one step. All of `namespaces` are listed along with the probe.
+    pub fn try_out(&mut self, step: Step, namespaces: &[&str]) -> Finding {
         match step {
             Step::Create => self.create(),
-            Step::Refuse => self.create_again(token),
+            Step::Refuse => self.create_again(),
             Step::List => self.list(namespaces),
             Step::Read => self.read(),
             Step::Renew => self.renew(),
-            Step::TakeOver => self.take_over(token),
+            Step::TakeOver => self.take_over(),
             Step::Mark => self.mark(),
             Step::Delete => self.delete(),
             Step::Gone => self.gone(),
@@ -117,8 +127,8 @@ impl<'c, 'a> Probe<'c, 'a> {
         }
     }
 
-    fn create_again(&mut self, token: Token) -> Finding {
-        let (own, record) = (self.tip, Record { token, ..self.record.clone() });
+    fn create_again(&mut self) -> Finding {
+        let (own, record) = (self.tip, Record { token: self.rival, ..self.record.clone() });
         let outcome = self.drive(Act::Take, Some(&record));
         self.may_land |= outcome.pending;
         match outcome.verdict {
@@ -200,13 +210,13 @@ impl<'c, 'a> Probe<'c, 'a> {
         finding
     }
 
-    fn take_over(&mut self, token: Token) -> Finding {
+    fn take_over(&mut self) -> Finding {
         let over = TookOver {
             id: self.tip.map(|id| id.to_string()).unwrap_or_default(),
             who: self.record.holder.to_string(),
         };
         self.record = Record {
-            token,
+            token: self.successor,
             renewed_at: None,
             took_over: Some(over),
             reason: Some("to see whether the remote lets us".into()),
@@ -217,7 +227,9 @@ impl<'c, 'a> Probe<'c, 'a> {
 
     fn mark(&mut self) -> Finding {
         self.record.released_at = Some(self.context.now);
-        self.move_on(&self.record.clone())
+        let finding = self.move_on(&self.record.clone());
+        self.marked = finding == Finding::Good;
+        finding
     }
 
     fn move_on(&mut self, record: &Record) -> Finding {
@@ -311,7 +323,8 @@ impl<'c, 'a> Probe<'c, 'a> {
     }
 
     fn left(&self, id: ObjectId, why: String) -> Remains {
-        Remains::Left { why, clear: self.clearing(id) }
+        let clear = (!self.marked).then(|| self.clearing(id));
+        Remains::Left { why, clear }
     }
 
     fn unsure(&self, why: String) -> Remains {
@@ -339,7 +352,7 @@ impl<'c, 'a> Probe<'c, 'a> {
         let expected = self.tip.filter(|_| act != Act::Take);
         let base = expected.and_then(|id| self.commit(id));
         let draft: Option<&dyn Fn(Option<ObjectId>) -> Draft> = record.is_some().then_some(&make);
-        swap::drive(self, Swap { act, expected, base, draft })
+        swap::drive(self, Swap { act, expected, base, draft, others: Vec::new() })
     }
 
     /// One update from what the ref holds, whatever comes of it.
@@ -357,6 +370,7 @@ impl<'c, 'a> Probe<'c, 'a> {
             expected: self.tip,
             new: Some(&draft),
             base: base.as_deref(),
+            others: &[],
             atomic: false,
         })
     }
@@ -384,7 +398,7 @@ impl Place for Probe<'_, '_> {
         let sent = match &reported {
             Reported::Done(id) => *id,
             Reported::Refused { sent, .. } | Reported::Lost { sent, .. } => *sent,
-            Reported::Unexpected { .. } | Reported::Unsent(_) => None,
+            Reported::Unexpected { .. } | Reported::Elsewhere { .. } | Reported::Unsent(_) => None,
         };
         if let (Some(id), Some(draft)) = (sent, edit.new)
             && self.commit(id).is_none()
@@ -415,6 +429,11 @@ impl Place for Probe<'_, '_> {
 
     fn whose(&self, seen: &Seen) -> Whose {
         if self.commit(seen.id).is_some() { Whose::Ours } else { Whose::Others }
+    }
+
+    /// Nobody is asked about other refs for a name that nobody else uses.
+    fn look_elsewhere(&mut self, _: &ClaimRef, _: ObjectId) -> Option<Seen> {
+        None
     }
 
     fn pause(&mut self, pause: Duration) {

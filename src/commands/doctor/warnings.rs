@@ -34,7 +34,7 @@ pub struct Facts {
     /// Whether a deletion was let in, if it was tried.
     pub deletes: Option<bool>,
     /// Another namespace where claims are usual, and how many there are.
-    pub elsewhere: Vec<(&'static str, usize)>,
+    pub elsewhere: Vec<(Prefix, usize)>,
     /// Probes of earlier examinations: each ref with the command that clears it.
     pub leftovers: Vec<(String, String)>,
 }
@@ -133,9 +133,9 @@ mod tests {
         let tags = Prefix::parse("refs/tags/claims/").expect("a prefix");
         for (facts, words) in [
             (Facts { fetch: Some("https://h/b".into()), ..quiet() }, "git fetch asks https://h/b"),
-            (Facts { prefix: branches, ..quiet() }, "branch rules"),
+            (Facts { prefix: branches.clone(), ..quiet() }, "branch rules"),
             (Facts { prefix: tags, ..quiet() }, "tag rules"),
-            (Facts { elsewhere: vec![("refs/heads/claims/", 2)], ..quiet() }, "2 claims under"),
+            (Facts { elsewhere: vec![(branches.clone(), 2)], ..quiet() }, "2 claims under"),
             (Facts { shown_late: second, ..quiet() }, "after 1000 ms"),
             (Facts { gone_late: second, ..quiet() }, "for 1000 ms"),
             (Facts { atomic: Some(false), ..quiet() }, "no atomic"),
