@@ -357,6 +357,10 @@ fn released_by_a_mark(kind: Kind) {
     assert!(!told.stdout.contains("another examination"), "{told}");
     let listed = clone.claim(&["list"]);
     assert!(listed.verdict().starts_with("0 claims"), "{listed}");
+    remote.unhook("update");
+    clone.git(&["config", "--unset", "claim.release"]);
+    let (json, _) = examine(&clone, &[], 0, "++++++++");
+    assert!(!warns(&json, "another examination"), "{json}");
 }
 
 #[test]

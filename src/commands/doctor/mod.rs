@@ -181,23 +181,20 @@ fn elsewhere(prefix: &Prefix, listed: &[Advertised]) -> Vec<(Prefix, usize)> {
     counted.filter(|(_, count)| *count > 0).collect()
 }
 
-/// Other probes than `own`, each with the command that clears it; but for those that are marked as released, which stay
-/// where nothing can be deleted.
+/// Other probes than `own`, each with the command that clears it; but for those that are marked as released, which are
+/// nobody's and stay.
 fn leftovers(
     own: &ClaimRef,
     listed: &[Advertised],
     context: &mut Context<'_>,
 ) -> Vec<(String, String)> {
-    let Settings { prefix, release, .. } = &context.stage.settings;
+    let prefix = &context.stage.settings.prefix;
     let mut left: Vec<(ClaimRef, ObjectId)> = listed
         .iter()
         .filter_map(|listed| Some((ClaimRef::listed(prefix, listed.name.as_ref())?, listed.id)))
         .filter(|(claim, _)| is_probe(&claim.short()) && claim != own)
         .collect();
-    if *release == ReleaseBy::Mark
-        && !left.is_empty()
-        && context.link.list(&[prefix.as_str().as_bytes()]).is_ok()
-    {
+    if !left.is_empty() && context.link.list(&[prefix.as_str().as_bytes()]).is_ok() {
         let ids: Vec<ObjectId> = left.iter().map(|(_, id)| *id).collect();
         let mut tips = context.link.read(&ids).into_iter();
         left.retain(|(_, id)| {
