@@ -37,12 +37,15 @@ complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "take" -d 'Claim
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "release" -d 'Give a claim back'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "list" -d 'List the claims on the remote'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "show" -d 'Show the whole record of a claim'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "stale" -d 'Report the claims that somebody should look at'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "verify" -d 'Ask whether a claim is still yours'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "renew" -d 'Say that you are still at it'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "doctor" -d 'Ask whether the remote can hold claims'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "man" -d 'Print the manual page'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "completions" -d 'Print the completions for a shell'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l note -d 'Why, in a line for people' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l branch -d 'The branch that the work will be on, for people' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l process -d 'The process that holds the claim, as in `--process $$`' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l as -d 'Who holds the claim, if not your git identity' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l over -d 'Take over somebody else\'s claim, if its id is still ID' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l reason -d 'Why it is taken over, for the one whose claim it was' -r -f
@@ -82,6 +85,18 @@ never\t'Never'"
 complete -c git-claim -n "__fish_git_claim_using_subcommand show" -l json -d 'Print one JSON object instead of text'
 complete -c git-claim -n "__fish_git_claim_using_subcommand show" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
 complete -c git-claim -n "__fish_git_claim_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l older-than -d 'Call a claim old after this long (90m, 2h30m, 3 days)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l closed -d 'Report claims on the closed issues in FILE too (`-` for standard input)' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l exit-code -d 'Exit with 3 when something is stale'
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l all -d 'Show every claim with its state'
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand stale" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
 complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand verify" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
@@ -98,6 +113,14 @@ never\t'Never'"
 complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -l json -d 'Print one JSON object instead of text'
 complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
 complete -c git-claim -n "__fish_git_claim_using_subcommand renew" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
 complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
