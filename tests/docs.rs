@@ -261,6 +261,7 @@ fn the_manual_has_gits_sections_in_gits_order() {
         "ENVIRONMENT",
         "FILES",
         "REMOTES",
+        "OLD CLAIMS",
         "EXAMPLES",
         "SECURITY",
         "NOTES",
@@ -400,7 +401,7 @@ fn the_tour_of_the_readme_is_true() {
     assert_eq!(seen.len(), steps.len(), "every command ran: {output}");
 
     let any = |expected: &str| {
-        ["[ID]", "[SHORT-ID]", "[HOST]", "[AGE]"]
+        ["[ID]", "[SHORT-ID]", "[WHO]", "[HOST]", "[AGE]", "[TIME]", "[LIMITS]"]
             .iter()
             .fold(expected.to_owned(), |text, word| text.replace(word, "[..]"))
     };
