@@ -5,7 +5,7 @@
 //! until [`crate::settings`] and [`crate::claim`] read them, so that each has one parser and one error message.
 //! `man/git-claim.1` says the same as this tree; a test holds the two together.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
@@ -108,7 +108,7 @@ pub enum When {
 pub enum Verb {
     /// Those that ask a remote.
     #[command(flatten)]
-    Ask(Ask),
+    Ask(Box<Ask>),
 
     /// Print the manual page
     #[command(
@@ -251,6 +251,49 @@ Examples:
 Exit status: 0 it can hold claims, 77 it refuses something they need, 69 could not tell"
     )]
     Doctor(Doctor),
+
+    /// Run a command for as long as the claim is ours
+    #[command(
+        long_about = "Run a command for as long as the claim is ours.\n\n\
+            Takes the claim, runs the command, renews the claim every so often while it runs, and releases the claim when \
+            it ends, however it ends. Signals are passed on to the command. If the claim is lost meanwhile, the command is \
+            asked to end.",
+        after_long_help = "\
+Examples:
+    git claim run 42 -- ./fix-issue 42
+    git claim run release-build --wait 30m --heartbeat 1m -- make release
+    git claim run nightly -E 0 -- ./sweep
+
+Exit status: that of the command, 128+n if signal n ended it, 126 or 127 if it could not be started; 75 held, 77 refused, \
+69 could not tell, all without starting it; 3 the claim was lost while it ran"
+    )]
+    Run(Run),
+}
+
+/// What a new claim says, and how long to wait for it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Claiming {
+    /// Why, in a line for people
+    #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other)]
+    pub note: Option<String>,
+
+    /// The branch that the work will be on, for people
+    #[arg(long, value_name = "BRANCH", value_hint = ValueHint::Other)]
+    pub branch: Option<String>,
+
+    /// Who holds the claim, if not your git identity
+    ///
+    /// Who holds the claim, as in `Nightly Bot` or `Nightly Bot <bot@example.com>`. Without it: `GIT_CLAIM_WHO` in the
+    /// environment, else the configuration `claim.who`, else your git identity.
+    #[arg(long = "as", value_name = "WHO", value_hint = ValueHint::Other)]
+    pub who: Option<String>,
+
+    /// Wait so long for a claim that is held (10m, forever)
+    ///
+    /// Wait so long for a claim that is held, as in `10m`, and take it the moment it is free; `forever` is a word too, and
+    /// `0` is not to wait, which is the default. When the time is up the answer is `held` (75), and nothing was touched.
+    #[arg(long, value_name = "DURATION", value_hint = ValueHint::Other)]
+    pub wait: Option<String>,
 }
 
 /// `git claim take`.
@@ -263,13 +306,9 @@ pub struct Take {
     #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
     pub name: String,
 
-    /// Why, in a line for people
-    #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other)]
-    pub note: Option<String>,
-
-    /// The branch that the work will be on, for people
-    #[arg(long, value_name = "BRANCH", value_hint = ValueHint::Other)]
-    pub branch: Option<String>,
+    /// What it says.
+    #[command(flatten)]
+    pub claiming: Claiming,
 
     /// The process that holds the claim, as in `--process $$`
     ///
@@ -278,12 +317,12 @@ pub struct Take {
     #[arg(long, value_name = "PID", value_hint = ValueHint::Other)]
     pub process: Option<String>,
 
-    /// Who holds the claim, if not your git identity
+    /// Promise a renewal every so often (2m)
     ///
-    /// Who holds the claim, as in `Nightly Bot` or `Nightly Bot <bot@example.com>`. Without it: `GIT_CLAIM_WHO` in the
-    /// environment, else the configuration `claim.who`, else your git identity.
-    #[arg(long = "as", value_name = "WHO", value_hint = ValueHint::Other)]
-    pub who: Option<String>,
+    /// Promise a renewal every so often, as in `2m`, so that a report can tell a silent claim from a living one. Somebody
+    /// has to keep the promise: `renew` in a loop, or `run`, which does it by itself.
+    #[arg(long, value_name = "DURATION", value_hint = ValueHint::Other)]
+    pub heartbeat: Option<String>,
 
     /// Say yes if this clone holds it already
     ///
@@ -296,7 +335,7 @@ pub struct Take {
     ///
     /// Take over somebody else's claim, if its id is still ID: 7 or more hex digits, as a report showed them. If its
     /// holder renewed or released it since, nothing happens. Needs `--reason`.
-    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "reason", conflicts_with = "resume")]
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "reason", conflicts_with_all = ["resume", "wait"])]
     pub over: Option<String>,
 
     /// Why it is taken over, for the one whose claim it was
@@ -390,6 +429,59 @@ pub struct Renew {
 /// `git claim doctor`.
 #[derive(Debug, Clone, Args)]
 pub struct Doctor {}
+
+/// `git claim run`.
+#[derive(Debug, Clone, Args)]
+pub struct Run {
+    /// The claim to hold meanwhile
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
+    pub name: String,
+
+    /// What it says.
+    #[command(flatten)]
+    pub claiming: Claiming,
+
+    /// Renew the claim every so often
+    ///
+    /// Renew the claim every so often, as in `2m`. After ten that were missed a report calls the claim silent.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_hint = ValueHint::Other)]
+    pub heartbeat: String,
+
+    /// What to do when the claim is lost
+    ///
+    /// What to do when the claim is lost while the command runs: `stop` asks the command to end (TERM) and ends it (KILL)
+    /// after the grace, `warn` only says so. Either way the exit status is 3.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnLost::Stop)]
+    pub on_lost: OnLost,
+
+    /// How long the command may take to end when it is asked to
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_hint = ValueHint::Other)]
+    pub grace: String,
+
+    /// The exit status when the claim is held, instead of 75
+    #[arg(short = 'E', long = "held-exit", value_name = "CODE", value_hint = ValueHint::Other)]
+    pub held_code: Option<u8>,
+
+    /// Fail if the claim could not be released
+    ///
+    /// Fail if the claim could not be released: the exit status is then 69 or 77 where the command itself succeeded. Without
+    /// it a release that did not happen is reported only.
+    #[arg(long)]
+    pub strict_release: bool,
+
+    /// The command, and its arguments
+    #[arg(last = true, required = true, num_args = 1.., value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// What to do when the claim is lost while the command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnLost {
+    /// Ask the command to end, then end it
+    Stop,
+    /// Only say so
+    Warn,
+}
 
 /// `git claim man`.
 #[derive(Debug, Clone, Args)]

@@ -79,6 +79,27 @@ pub fn state(recorded: &Process) -> State {
     compare(recorded, &system::boot(), &system::find(recorded.pid))
 }
 
+/// Whether `recorded`, a process of this host and boot, still runs, as far as the system tells.
+pub fn runs(recorded: &Process) -> bool {
+    matches!(system::find(recorded.pid), Found::Started(start) if start == recorded.start)
+}
+
+/// Whatever the process with this number has started, and those in turn, as far as the system tells.
+pub fn descendants(pid: u32) -> Vec<Process> {
+    let all = system::all();
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![pid];
+    while let Some(parent) = parents.pop() {
+        for (child, _) in all.iter().filter(|(_, of)| *of == parent) {
+            if *child != pid && !found.iter().any(|known| known.pid == *child) {
+                parents.push(*child);
+                found.extend(describe(*child));
+            }
+        }
+    }
+    found
+}
+
 /// `boot` is the word for the present boot, empty where it is not known.
 fn compare(recorded: &Process, boot: &str, found: &Found) -> State {
     let (of_then, place_then) = split(&recorded.boot);
@@ -121,6 +142,12 @@ fn found_in(stat: &str) -> Found {
     }
 }
 
+/// The parent that such a line names.
+#[cfg(any(target_os = "linux", test))]
+fn parent_in(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::{fs, io};
@@ -130,7 +157,7 @@ mod system {
         process::{Pid, test_kill_process},
     };
 
-    use super::{Found, found_in};
+    use super::{Found, found_in, parent_in};
 
     /// The kinds of namespace in which numbers and times mean something else, and the system's first of each.
     const NAMESPACES: [(&str, &str); 2] =
@@ -150,6 +177,18 @@ mod system {
             }
             Err(_) => Found::Unknown,
         }
+    }
+
+    /// All processes, each with its parent.
+    pub(super) fn all() -> Vec<(u32, u32)> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers
+            .filter_map(|pid| {
+                let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+                Some((pid, parent_in(&String::from_utf8_lossy(&stat))?))
+            })
+            .collect()
     }
 
     fn exists(pid: u32) -> bool {
@@ -194,6 +233,10 @@ mod system {
 
     pub(super) fn find(_pid: u32) -> Found {
         Found::Unknown
+    }
+
+    pub(super) fn all() -> Vec<(u32, u32)> {
+        Vec::new()
     }
 
     pub(super) fn boot() -> String {
@@ -244,6 +287,40 @@ mod tests {
         for stat in ["", "4711 (sh", "4711 (sh)", "4711 (sh) S 1 2 3", "4711 sh S"] {
             assert_eq!(found_in(stat), Found::Unknown, "{stat}");
         }
+    }
+
+    #[test]
+    fn the_parent_is_found_behind_any_name_of_a_program() {
+        assert_eq!(parent_in("4711 (a) S 1 1 (b) S 12 3 4"), Some(12));
+        for stat in ["", "4711 (sh)", "4711 (sh) S", "4711 (sh) S x"] {
+            assert_eq!(parent_in(stat), None, "{stat}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_process_has_started_is_found_however_deep() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sh -c 'sleep 60; :'; :"])
+            .spawn()
+            .expect("a shell");
+        let started = std::time::Instant::now();
+        let found = loop {
+            let found = descendants(child.id());
+            if found.len() == 2 || started.elapsed().as_secs() > 10 {
+                break found;
+            }
+        };
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().all(runs));
+        for process in &found {
+            let pid = i32::try_from(process.pid).ok().and_then(rustix::process::Pid::from_raw);
+            let _ = rustix::process::kill_process(
+                pid.expect("a number"),
+                rustix::process::Signal::KILL,
+            );
+        }
+        child.wait().expect("it ended");
     }
 
     #[cfg(target_os = "linux")]

@@ -12,6 +12,7 @@ use crate::{
     checkout::{Checkout, boolean},
     claim::prefix::{Prefix, PrefixError},
     escape,
+    wait::{Patience, Polls},
 };
 
 /// The remote that holds the claims: a remote's name, a URL or a path; `.` is this repository itself.
@@ -30,6 +31,14 @@ pub const RELEASE: &str = "claim.release";
 pub const STALE_AFTER: &str = "claim.staleAfter";
 /// The default of [`STALE_AFTER`].
 pub const DEFAULT_STALE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long to wait before a claim that is held is asked for again, the first time. Unset: [`DEFAULT_POLL`].
+pub const POLL: &str = "claim.poll";
+/// The default of [`POLL`].
+pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
+/// The longest such wait. Unset: [`DEFAULT_POLL_MAX`].
+pub const POLL_MAX: &str = "claim.pollMax";
+/// The default of [`POLL_MAX`].
+pub const DEFAULT_POLL_MAX: Duration = Duration::from_secs(30);
 /// Who holds the claims taken here: `Name` or `Name <email>`. Unset: git's author identity.
 pub const WHO: &str = "claim.who";
 /// The environment's word for [`WHO`], before the configuration's.
@@ -93,6 +102,8 @@ pub struct Settings {
     pub release: ReleaseBy,
     /// After how long without a sign of life a claim is old.
     pub stale_after: Duration,
+    /// How often a claim that is held is asked for.
+    pub polls: Polls,
     /// The holder to show instead of git's author identity.
     pub who: Option<String>,
     /// When to colour.
@@ -165,10 +176,17 @@ impl Settings {
             Some(value) => Prefix::parse(text(PREFIX, value)?).map_err(SettingsError::Prefix)?,
             None => Prefix::default(),
         };
-        let timeout = match (timeout, config.string(TIMEOUT)) {
-            (Some(typed), _) => not_zero("--timeout", typed)?,
-            (None, Some(value)) => not_zero(TIMEOUT, configured_duration(TIMEOUT, value)?)?,
-            (None, None) => DEFAULT_TIMEOUT,
+        let configured = |key, default| match config.string(key) {
+            Some(value) => not_zero(key, configured_duration(key, value)?),
+            None => Ok(default),
+        };
+        let timeout = match timeout {
+            Some(typed) => not_zero("--timeout", typed)?,
+            None => configured(TIMEOUT, DEFAULT_TIMEOUT)?,
+        };
+        let polls = Polls {
+            first: configured(POLL, DEFAULT_POLL)?,
+            most: configured(POLL_MAX, DEFAULT_POLL_MAX)?,
         };
         let stale_after = match (older_than, config.string(STALE_AFTER)) {
             (Some(typed), _) => typed,
@@ -184,6 +202,7 @@ impl Settings {
         Ok(Settings {
             prefix,
             timeout,
+            polls,
             release: match config.string(RELEASE) {
                 None => ReleaseBy::default(),
                 Some(value) => match value.as_bytes() {
@@ -295,13 +314,21 @@ fn configured_duration(key: &'static str, value: &BStr) -> Result<Duration, Sett
     })
 }
 
+/// Reads for how long to wait: a [`duration`], `0` for not at all, or `forever`.
+///
+/// # Errors
+/// For anything else.
+pub fn patience(text: &str) -> Result<Patience, SettingsError> {
+    match text.trim() {
+        "forever" => Ok(Patience::Forever),
+        text => duration(text)
+            .map(|time| if time.is_zero() { Patience::None } else { Patience::For(time) }),
+    }
+}
+
 fn not_zero(key: &'static str, time: Duration) -> Result<Duration, SettingsError> {
     if time.is_zero() {
-        return Err(bad(
-            key,
-            BStr::new("0"),
-            "no exchange can be done in no time, use 30s or the like",
-        ));
+        return Err(bad(key, BStr::new("0"), "no time is too short, use 30s or the like"));
     }
     Ok(time)
 }
@@ -403,7 +430,7 @@ mod tests {
             (
                 "claim.timeout",
                 "0",
-                "claim.timeout is '0': no exchange can be done in no time, use 30s or the like",
+                "claim.timeout is '0': no time is too short, use 30s or the like",
             ),
             (
                 "claim.timeout",
@@ -468,6 +495,14 @@ mod tests {
             duration("2years").unwrap_err().to_string(),
             "'2years' is not a length of time: a year is the most"
         );
+    }
+
+    #[test]
+    fn patience_as_people_write_it() {
+        assert_eq!(patience("0").unwrap(), Patience::None);
+        assert_eq!(patience(" forever ").unwrap(), Patience::Forever);
+        assert_eq!(patience("10m").unwrap(), Patience::For(Duration::from_secs(600)));
+        assert!(patience("for ever").is_err() && patience("").is_err());
     }
 
     #[test]

@@ -49,6 +49,13 @@ impl ClaimRef {
             .ok_or_else(|| NameError::IllegalRef(quoted(typed)))
     }
 
+    /// The ref by which somebody asks the holder of this claim to stop: `refs/claims-asked/issue-42`.
+    pub fn asked(&self) -> Self {
+        let (prefix, short) = self.full.split_at(self.start);
+        let prefix = [prefix.strip_suffix(b"/").unwrap_or(prefix), b"-asked/"].concat();
+        ClaimRef { start: prefix.len(), full: [&prefix, short].concat().into() }
+    }
+
     /// The full name of the ref, `refs/claims/issue-42`.
     pub fn full(&self) -> &BStr {
         self.full.as_bstr()
@@ -71,6 +78,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{super::testing::git, *};
+
+    #[test]
+    fn whom_to_ask_lies_beside_the_claim_and_is_none() {
+        for (prefix, full) in [
+            ("refs/claims/", "refs/claims-asked/issue-42"),
+            ("refs/heads/claims/", "refs/heads/claims-asked/issue-42"),
+        ] {
+            let prefix = Prefix::parse(prefix).expect("legal");
+            let asked = ClaimRef::typed(&prefix, "42").expect("a name").asked();
+            assert_eq!((asked.full(), &*asked.short()), (BStr::new(full), "issue-42"));
+            assert_eq!(ClaimRef::listed(&prefix, asked.full()), None);
+        }
+    }
 
     #[test]
     fn refs_made_by_hand_are_claims_too() {

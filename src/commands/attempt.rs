@@ -8,6 +8,7 @@ use gix::ObjectId;
 use super::{
     context::Context,
     swap::{self, Outcome, Swap},
+    take::Taken,
 };
 use crate::{
     claim::{
@@ -94,22 +95,21 @@ impl<'a> Attempt<'a> {
     }
 
     /// Makes the clone's record say what became of it, and reports it.
-    pub fn settle(self, context: &Context<'_>, outcome: Outcome) -> ClaimReport {
+    pub fn settle(self, context: &Context<'_>, outcome: Outcome) -> Taken {
         let seen = outcome.looked.seen();
         let report = context.report(self.claim, outcome.verdict, seen, self.records);
         if let Verdict::Claimed(id) = report.verdict {
             let tip = Some(id.to_string());
-            context.write(self.claim, &HeldRecord { tip, commit: outcome.commit, ..self.pending });
-            return ClaimReport {
-                id: Some(id),
-                mine: true,
-                record: Shown::Read(Reading::Claim(Box::new(self.record))),
-                ..report
-            };
+            let held = HeldRecord { tip, commit: outcome.commit, ..self.pending };
+            context.write(self.claim, &held);
+            let record = Shown::Read(Reading::Claim(Box::new(self.record)));
+            let report = ClaimReport { id: Some(id), mine: true, record, ..report };
+            return Taken { report, proof: Some(held) };
         }
-        if !outcome.pending {
-            context.forget(self.claim, [&self.pending]);
+        if outcome.pending {
+            return Taken { report, proof: Some(self.pending) };
         }
-        report
+        context.forget(self.claim, [&self.pending]);
+        Taken { report, proof: None }
     }
 }

@@ -26,7 +26,7 @@ pub struct Context<'a> {
     pub now: DateTime<Utc>,
     /// This clone's records; outside of a clone there are none.
     held: Option<Held>,
-    _progress: Progress,
+    progress: Option<Progress>,
 }
 
 /// There is no clone, and the verb needs one.
@@ -37,10 +37,6 @@ pub struct NoClone;
 impl<'a> Context<'a> {
     /// A link to the remote of `stage`. Nothing is asked yet.
     pub fn new(stage: &'a Stage, manner: &'a Manner<'a>) -> io::Result<Self> {
-        let held = match stage.checkout.common_dir() {
-            Some(dir) => Some(Held::of(dir, &stage.to.key)?),
-            None => None,
-        };
         let asks = manner.terminal == Terminal::May
             && match stage.to.way {
                 // Only these children ever ask anybody anything.
@@ -48,13 +44,29 @@ impl<'a> Context<'a> {
                 Way::Local(_) | Way::Git(_) => false,
             };
         let progress = stage.ui().progress(&format!("asking {}", stage.to.shown), asks);
+        Ok(Self { progress: Some(progress), ..Self::quiet(stage, manner)? })
+    }
+
+    /// The same, without showing that something is going on.
+    pub fn quiet(stage: &'a Stage, manner: &'a Manner<'a>) -> io::Result<Self> {
+        let held = match stage.checkout.common_dir() {
+            Some(dir) => Some(Held::of(dir, &stage.to.key)?),
+            None => None,
+        };
         Ok(Self {
             stage,
             link: wire::link(&stage.to, manner),
             now: Utc::now(),
             held,
-            _progress: progress,
+            progress: None,
         })
+    }
+
+    /// Shows from here on that we wait, and for how long at most.
+    pub fn waits(&mut self, doing: &str, most: Option<Duration>) {
+        // The one before has to go first: there is one line for both.
+        self.progress = None;
+        self.progress = Some(self.stage.ui().waiting(doing, most));
     }
 
     /// This clone's records, for verbs that cannot do without.
@@ -72,6 +84,16 @@ impl<'a> Context<'a> {
     /// Where the reading side has nothing and this clone holds the claim by its records, the writing side is asked too: a
     /// host may hide claims from readers, or serve reads from a copy that lags behind.
     pub fn look(&mut self, claim: &ClaimRef, records: &Records) -> Result<Option<Seen>, LinkError> {
+        self.look_again(claim, records, None)
+    }
+
+    /// As [`look`](Self::look), by somebody who saw it before: what did not move is not read again.
+    pub fn look_again(
+        &mut self,
+        claim: &ClaimRef,
+        records: &Records,
+        before: Option<&Seen>,
+    ) -> Result<Option<Seen>, LinkError> {
         let refs = self.link.list(&[claim.full()])?;
         // A prefix is only that: `issue-4` also brings `issue-42`.
         let found = refs.into_iter().find(|found| found.name == *claim.full());
@@ -84,6 +106,9 @@ impl<'a> Context<'a> {
             None => None,
         };
         let seen = found.map(|(id, symref)| {
+            if let Some(before) = before.filter(|before| before.id == id) {
+                return before.clone();
+            }
             let tip = self.known(id, records).unwrap_or_else(|| self.read_one(id));
             Seen { symref: symref.map(|target| target.to_string()), ..Seen::of(id, tip) }
         });
@@ -109,7 +134,7 @@ impl<'a> Context<'a> {
 
     /// The ref of `claim`, to be swapped.
     pub fn place<'c>(&'c mut self, claim: &'c ClaimRef, records: &'c Records) -> Ref<'c, 'a> {
-        Ref { context: self, claim, records }
+        Ref { context: self, claim, records, asked: None }
     }
 
     /// A report about what was seen.
@@ -228,11 +253,16 @@ pub struct Ref<'c, 'a> {
     context: &'c mut Context<'a>,
     claim: &'c ClaimRef,
     records: &'c Records,
+    /// What the ref beside it held at the last update, by which somebody asks the holder to stop.
+    pub asked: Option<ObjectId>,
 }
 
 impl Place for Ref<'_, '_> {
     fn update(&mut self, edit: &Edit<'_>) -> Reported {
-        self.context.link.update(edit)
+        let asked = self.claim.asked();
+        let updated = self.context.link.update(&Edit { beside: Some(asked.full()), ..*edit });
+        self.asked = updated.beside;
+        updated.reported
     }
 
     fn look(&mut self) -> Result<Option<Seen>, LinkError> {

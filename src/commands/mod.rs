@@ -13,12 +13,14 @@ mod names;
 mod over;
 mod release;
 mod renew;
+mod run;
 mod show;
 mod stage;
 mod stale;
 mod swap;
 mod take;
 mod verify;
+mod waiting;
 
 use std::{
     io::{self, Write},
@@ -30,7 +32,7 @@ use chrono::Utc;
 use crate::{
     checkout::CheckoutError,
     claim::{abbreviated::NotAnId, name::NameError},
-    cli::{Ask, Cli, Global, Verb},
+    cli::{self, Ask, Cli, Global, Verb},
     escape,
     output::{self, Detail, Report, human, json, ui::Ui},
     process::NoProcess,
@@ -44,13 +46,18 @@ use doctor::{Audience, Overheard};
 use list::NotListed;
 use names::ListError;
 use over::NoReason;
+use run::Finish;
 use stage::Stage;
+use take::NoPromise;
 
 /// Does what was typed, tells the outcome, and gives the exit status for it.
 pub fn run(cli: &Cli) -> ExitCode {
     let ui = Ui::new(&cli.global);
     let exit = match &cli.verb {
-        Verb::Ask(ask) => answered(&cli.global, ask, &ui),
+        Verb::Ask(ask) => match &**ask {
+            Ask::Run(args) => return ran(&cli.global, ask, args, &ui),
+            _ => answered(&cli.global, ask, &ui),
+        },
         Verb::Man(args) => printed(man::run(args, &mut io::stdout().lock()), &ui),
         Verb::Completions(args) => printed(completions::run(args, &mut io::stdout().lock()), &ui),
     };
@@ -94,17 +101,46 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
             Ask::Show(args) => show::run(args, &mut context),
             Ask::Verify(args) => verify::run(args, &mut context),
             Ask::Renew(args) => renew::run(args, &mut context),
-            // Answered above: it has a report of its own.
-            Ask::Doctor(_) => Ok(Vec::new()),
+            // Answered above: they have a report or an exit status of their own.
+            Ask::Doctor(_) | Ask::Run(_) => Ok(Vec::new()),
         };
         Ok((claims?, detail(ask)))
     });
     match asked {
         Ok((claims, detail)) => {
-            let report = Report { command: command(ask), remote: stage.remote(), claims, detail };
+            let report = Report {
+                command: command(ask),
+                remote: stage.remote(),
+                claims,
+                detail,
+                code: None,
+            };
             report.tell(stage.ui(), Utc::now())
         }
         Err(error) => failed(ask, stage.ui(), Some(stage.remote()), &error),
+    }
+}
+
+/// The verb that runs a command, whose exit status is the command's.
+fn ran(global: &Global, ask: &Ask, args: &cli::Run, ui: &Ui) -> ExitCode {
+    let stage = match Stage::set(global, ask, ui) {
+        Ok(stage) => stage,
+        Err(error) => return ExitCode::from(failed(ask, ui, None, &error).code()),
+    };
+    match run::run(args, &stage) {
+        Ok(Finish { code, report, started }) => {
+            let ui = if started { stage.ui().aside() } else { stage.ui().clone() };
+            let report = Report {
+                command: command(ask),
+                remote: stage.remote(),
+                claims: vec![report],
+                detail: Detail::Verdicts,
+                code: Some(code),
+            };
+            let _ = report.tell(&ui, Utc::now());
+            ExitCode::from(code)
+        }
+        Err(error) => ExitCode::from(failed(ask, stage.ui(), Some(stage.remote()), &error).code()),
     }
 }
 
@@ -141,6 +177,7 @@ fn command(ask: &Ask) -> &'static str {
         Ask::Verify(_) => "verify",
         Ask::Renew(_) => "renew",
         Ask::Doctor(_) => "doctor",
+        Ask::Run(_) => "run",
     }
 }
 
@@ -210,6 +247,7 @@ fn sort(error: &anyhow::Error) -> (&'static str, Exit, String) {
         || error.is::<NoReason>()
         || error.is::<ListError>()
         || error.is::<NoProcess>()
+        || error.is::<NoPromise>()
         || error.is::<SettingsError>()
         || error.is::<RemoteError>()
         || error.is::<NoClone>();

@@ -7,7 +7,7 @@ use super::{
     attempt::{Attempt, Replaced},
     context::Context,
     look::Seen,
-    take,
+    take::Wanted,
 };
 use crate::{
     claim::{
@@ -15,7 +15,6 @@ use crate::{
         claim_ref::ClaimRef,
         record::{Record, TookOver},
     },
-    cli,
     held::Records,
     identity::{self, Identity},
     output::{ClaimReport, Shown},
@@ -29,7 +28,7 @@ pub struct NoReason;
 
 /// Takes `claim` over from whoever holds it as `id`.
 pub fn run(
-    args: &cli::Take,
+    wanted: &Wanted<'_>,
     claim: &ClaimRef,
     id: &str,
     reason: &str,
@@ -56,14 +55,14 @@ pub fn run(
     let record = Record {
         took_over: Some(TookOver::of(seen.id, seen.record.reading())),
         reason: Some(reason.to_owned()),
-        ..take::record(args, context, claim, &identity, identity::fresh_token()?)?
+        ..wanted.record(context, &identity, identity::fresh_token()?)
     }
     .normalised();
     let attempt = Attempt::begin(context, claim, &records, record, identity)?;
     let replaced = Replaced { tip: Some(seen.id), commit: seen.commit.clone() };
     let outcome = attempt.send(context, Act::Over, replaced, Vec::new());
     let (now, pending) = (outcome.looked.seen().cloned(), outcome.pending);
-    let mut report = attempt.settle(context, outcome);
+    let mut report = attempt.settle(context, outcome).report;
     match (&report.verdict, now) {
         (Verdict::Claimed(_), _) => report.displaced = Some(seen.record),
         (Verdict::Moved(_), Some(now)) => report = moved(claim, &named, &now, &records, context),

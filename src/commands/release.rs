@@ -32,7 +32,7 @@ pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec
     let claim = ClaimRef::typed(prefix, name)?;
     Ok(vec![match &args.expect {
         Some(expect) => named(&claim, &Abbreviated::parse(expect)?, context)?,
-        None => own(&claim, context),
+        None => own(&claim, context.records(Some(&claim)), context),
     }])
 }
 
@@ -55,7 +55,8 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     if records.strangers {
         context.stage.ui().warn("there are records of another clone here, of which this one is a copy: they prove nothing");
     }
-    let mut reports: Vec<ClaimReport> = claims.iter().map(|claim| own(claim, context)).collect();
+    let mut reports: Vec<ClaimReport> =
+        claims.iter().map(|claim| own(claim, context.records(Some(claim)), context)).collect();
     // A take that never landed left a record of an attempt, not a claim.
     let won = |claim: &ClaimRef| {
         records.own.iter().any(|record| record.tip.is_some() && *claim.full() == *record.refname)
@@ -64,9 +65,8 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     Ok(reports)
 }
 
-/// Releases the claim that this clone can prove its own.
-fn own(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
-    let records = context.records(Some(claim));
+/// Releases the claim that `records` prove ours.
+pub fn own(claim: &ClaimRef, records: Records, context: &mut Context<'_>) -> ClaimReport {
     let by = context.stage.settings.release;
     // With the tip on record, the write itself finds out whether it is still there; else ask first.
     let on_record = records.own.first().and_then(|record| {

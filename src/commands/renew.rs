@@ -24,12 +24,12 @@ use crate::{
 pub fn run(args: &cli::Renew, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
     let records = context.records(Some(&claim));
-    let by_record = on_record(&records).map(|ours| renew(&claim, &records, ours, context));
+    let by_record = on_record(&records).map(|ours| renew(&claim, &records, ours, context).report);
     let report = match by_record {
         // Where the newest record is not of the take that stands there, ask which of ours is.
         Some(report) if !(matches!(report.verdict, Verdict::Lost(_)) && report.mine) => report,
         _ => match on_remote(&claim, &records, context) {
-            Ok(ours) => renew(&claim, &records, ours, context),
+            Ok(ours) => renew(&claim, &records, ours, context).report,
             Err(report) => *report,
         },
     };
@@ -85,15 +85,31 @@ fn unsure(mut report: ClaimReport, records: &Records, context: &Context<'_>) -> 
     report
 }
 
-fn renew(
-    claim: &ClaimRef,
-    records: &Records,
-    ours: Ours,
-    context: &mut Context<'_>,
-) -> ClaimReport {
+/// How the renewal of one take ended.
+pub struct Renewal {
+    /// The answer.
+    pub report: ClaimReport,
+    /// The proof as it is now, if it changed.
+    pub proof: Option<HeldRecord>,
+}
+
+/// Renews the very take that `proof` is of.
+pub fn this_take(claim: &ClaimRef, proof: &HeldRecord, context: &mut Context<'_>) -> Renewal {
+    let records = Records { own: vec![proof.clone()], ..Records::default() };
+    match on_record(&records) {
+        Some(ours) => renew(claim, &records, ours, context),
+        None => match on_remote(claim, &records, context) {
+            Ok(ours) => renew(claim, &records, ours, context),
+            Err(report) => Renewal { report: *report, proof: None },
+        },
+    }
+}
+
+fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<'_>) -> Renewal {
     let Reading::Claim(record) = Reading::of_commit(&ours.commit) else {
         let why = "the claim's own record cannot be read, so it cannot be renewed";
-        return context.report(claim, Verdict::Unknown(why.into()), None, records);
+        let report = context.report(claim, Verdict::Unknown(why.into()), None, records);
+        return Renewal { report, proof: None };
     };
     let renewed = Record { renewed_at: Some(context.now), ..*record };
     let identity = Identity::gather(&context.stage.checkout, None);
@@ -116,22 +132,15 @@ fn renew(
     let outcome = swap::drive(&mut context.place(claim, &this_take), swap);
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict, seen, records);
+    let mut proof = None;
     match report.verdict {
         Verdict::Renewed(id) => {
-            match (outcome.commit, seen) {
-                (Some(commit), _) => {
-                    context.write(
-                        claim,
-                        &HeldRecord {
-                            tip: Some(id.to_string()),
-                            commit: Some(commit),
-                            ..ours.proof
-                        },
-                    );
-                }
-                (None, Some(seen)) => context.keep(claim, &ours.proof, seen),
-                (None, None) => {}
-            }
+            // Where it was another process of this clone that renewed, its commit was seen.
+            let seen = seen.and_then(|seen| String::from_utf8(seen.commit.clone()?).ok());
+            let tip = Some(id.to_string());
+            let now = HeldRecord { tip, commit: outcome.commit.or(seen), ..ours.proof };
+            context.write(claim, &now);
+            proof = Some(now);
             report.mine = true;
             report.record = Shown::Read(Reading::Claim(Box::new(renewed)));
         }
@@ -143,5 +152,5 @@ fn renew(
         }
         _ => report = unsure(report, records, context),
     }
-    report
+    Renewal { report, proof }
 }

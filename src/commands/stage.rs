@@ -50,7 +50,8 @@ impl Stage {
                 _ => None,
             },
             who: match ask {
-                Ask::Take(take) => take.who.clone(),
+                Ask::Take(take) => take.claiming.who.clone(),
+                Ask::Run(run) => run.claiming.who.clone(),
                 _ => None,
             },
             color: global.color.map(|when| match when {
@@ -74,6 +75,11 @@ impl Stage {
     /// The voice, with its colours set.
     pub fn ui(&self) -> &Ui {
         &self.ui
+    }
+
+    /// How to speak to the remote while the terminal is somebody else's.
+    pub fn manner_without_terminal(&self) -> Manner<'_> {
+        Manner { terminal: Terminal::No, ..self.manner() }
     }
 
     /// How to speak to the remote.

@@ -108,6 +108,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
             base: swap.base.as_deref(),
             others: &others,
             atomic: false,
+            beside: None,
         });
         let timed_out = matches!(reported, Reported::Lost { error: LinkError::TimedOut(_), .. });
         outcome.pending |= matches!(reported, Reported::Lost { .. });

@@ -1,86 +1,146 @@
 //! `take`: create the ref, if nobody has; or a child of what is there, where that says that it is released.
 
+use std::thread;
+
+use anyhow::Context as _;
+
 use super::{
     attempt::{Attempt, Replaced},
     context::Context,
     look::{self, Seen},
-    over,
+    over, waiting,
 };
 use crate::{
-    claim::{claim_ref::ClaimRef, name::ClaimName, record::Record, token::Token},
+    claim::{
+        claim_ref::ClaimRef,
+        name::ClaimName,
+        prefix::Prefix,
+        record::{Process, Record},
+        token::Token,
+    },
     cli,
-    held::Records,
+    held::{HeldRecord, Records},
     identity::{self, Identity},
     output::ClaimReport,
-    process::{self, NoProcess},
-    settings,
+    process, settings,
     verdict::{Act, Verdict},
 };
 
 /// Takes one claim.
 pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
-    let stage = context.stage;
-    let name = ClaimName::parse(&args.name)?;
-    let claim = ClaimRef::new(&stage.settings.prefix, &name);
+    let wanted = Wanted {
+        name: ClaimName::parse(&args.name)?,
+        claiming: &args.claiming,
+        heartbeat: args.heartbeat.as_deref().map(promise).transpose()?,
+        process: args.process.as_deref().map(process::typed).transpose()?,
+    };
+    let claim = wanted.claim(&context.stage.settings.prefix);
     if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
-        return Ok(vec![over::run(args, &claim, id, reason, context)?]);
+        return Ok(vec![over::run(&wanted, &claim, id, reason, context)?]);
     }
+    if args.resume {
+        let records = context.records(Some(&claim));
+        if let Some(report) = resume(&claim, &records, context) {
+            return Ok(vec![report]);
+        }
+    }
+    let mut rest = |pause| {
+        thread::sleep(pause);
+        true
+    };
+    Ok(vec![waiting::take(&wanted, context, &mut rest)?.report])
+}
+
+/// A claim that somebody wants, and what it is to say.
+pub struct Wanted<'a> {
+    /// Its name.
+    pub name: ClaimName,
+    /// What it is to say, and how long to wait for it.
+    pub claiming: &'a cli::Claiming,
+    /// The promised seconds between renewals.
+    pub heartbeat: Option<u32>,
+    /// The process that is to hold it.
+    pub process: Option<Process>,
+}
+
+/// How a take ended.
+pub struct Taken {
+    /// The answer.
+    pub report: ClaimReport,
+    /// The proof that it is ours, where it is or may yet become so.
+    pub proof: Option<HeldRecord>,
+}
+
+impl Wanted<'_> {
+    /// Its ref.
+    pub fn claim(&self, prefix: &Prefix) -> ClaimRef {
+        ClaimRef::new(prefix, &self.name)
+    }
+
+    /// The record that it is taken with, at the present time of `context`.
+    pub fn record(&self, context: &Context<'_>, identity: &Identity, token: Token) -> Record {
+        let cli::Claiming { note, branch, .. } = self.claiming;
+        let head = branch.as_deref().and_then(|branch| context.stage.checkout.resolve(branch));
+        let record = Record {
+            note: note.clone(),
+            host: Some(identity.host.clone()),
+            heartbeat: self.heartbeat,
+            head: head.map(|id| id.to_string()),
+            branch: branch.clone(),
+            job: identity.job.clone(),
+            process: self.process.clone(),
+            ..Record::new(self.name.to_string(), identity.holder.clone(), context.now, token)
+        }
+        .normalised();
+        if note.as_ref().is_some_and(|note| !note.ends_with(CUT))
+            && record.note.as_ref().is_some_and(|note| note.ends_with(CUT))
+        {
+            context.stage.ui().warn("the note is too long, and was cut");
+        }
+        record
+    }
+}
+
+/// The seconds between renewals that somebody promises.
+pub fn promise(typed: &str) -> anyhow::Result<u32> {
+    let seconds = settings::duration(typed).context("--heartbeat")?.as_secs();
+    u32::try_from(seconds)
+        .ok()
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(|| NoPromise(typed.to_owned()).into())
+}
+
+/// A heartbeat that nobody could keep.
+#[derive(Debug, thiserror::Error)]
+#[error("--heartbeat is '{0}': a second is the least")]
+pub struct NoPromise(String);
+
+/// Takes it now, or not.
+pub fn once(wanted: &Wanted<'_>, context: &mut Context<'_>) -> anyhow::Result<Taken> {
+    let stage = context.stage;
+    let claim = wanted.claim(&stage.settings.prefix);
     let records = context.records(Some(&claim));
-    if args.resume
-        && let Some(report) = resume(&claim, &records, context)
-    {
-        return Ok(vec![report]);
-    }
     let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
-    let record = record(args, context, &claim, &identity, identity::fresh_token()?)?;
+    let record = wanted.record(context, &identity, identity::fresh_token()?);
     let attempt = Attempt::begin(context, &claim, &records, record, identity)?;
     // Whoever looks for the claim in another place must not win beside us.
-    let others: Vec<ClaimRef> =
-        stage.settings.prefix.others().iter().map(|prefix| ClaimRef::new(prefix, &name)).collect();
+    let elsewhere = stage.settings.prefix.others();
+    let others = elsewhere.iter().map(|prefix| wanted.claim(prefix)).collect();
     let mut outcome = attempt.send(context, Act::Take, Replaced::default(), others);
     let (elsewhere, pending) = (outcome.elsewhere.take(), outcome.pending);
     let seen = outcome.looked.seen().cloned();
-    let mut report = attempt.settle(context, outcome);
+    let mut taken = attempt.settle(context, outcome);
     if let Some((other, seen)) = elsewhere {
-        report = held_elsewhere(&other, &seen, context);
+        taken.report = held_elsewhere(&other, &seen, context);
     } else {
-        report.hints.extend(hints(context, &report, &records, seen.as_ref(), pending));
+        let hints = hints(context, &taken.report, &records, seen.as_ref(), pending);
+        taken.report.hints.extend(hints);
     }
-    Ok(vec![report])
+    Ok(taken)
 }
 
 /// How a note ends that was cut.
 const CUT: char = '…';
-
-/// The record that a take makes, before it is known whether it wins.
-///
-/// # Errors
-/// Where a process is named that does not exist.
-pub fn record(
-    args: &cli::Take,
-    context: &Context<'_>,
-    claim: &ClaimRef,
-    identity: &Identity,
-    token: Token,
-) -> Result<Record, NoProcess> {
-    let head = args.branch.as_deref().and_then(|branch| context.stage.checkout.resolve(branch));
-    let record = Record {
-        note: args.note.clone(),
-        host: Some(identity.host.clone()),
-        head: head.map(|id| id.to_string()),
-        branch: args.branch.clone(),
-        job: identity.job.clone(),
-        process: args.process.as_deref().map(process::typed).transpose()?,
-        ..Record::new(claim.short().into_owned(), identity.holder.clone(), context.now, token)
-    }
-    .normalised();
-    if args.note.as_ref().is_some_and(|note| !note.ends_with(CUT))
-        && record.note.as_ref().is_some_and(|note| note.ends_with(CUT))
-    {
-        context.stage.ui().warn("the note is too long, and was cut");
-    }
-    Ok(record)
-}
 
 /// Says yes if the remote holds a claim that is provably ours; `None` goes on to take it.
 fn resume(claim: &ClaimRef, records: &Records, context: &mut Context<'_>) -> Option<ClaimReport> {

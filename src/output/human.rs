@@ -96,6 +96,44 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
     }
 }
 
+/// Tells that a claim was lost while a command ran under it: by whom, and why.
+pub fn lost(claim: &ClaimReport, ui: &Ui, now: DateTime<Utc>) {
+    let short = claim.claim.short();
+    let name = line(&short);
+    if claim.record.reading().is_some() {
+        ui.warn(&format!("{name} was lost: {} holds it", holder(claim)));
+        tell_facts(claim, ui, now);
+    } else {
+        ui.warn(&format!("{name} was lost: somebody cleared it, or released it in this clone"));
+    }
+}
+
+/// One line about a renewal that was not delivered.
+pub fn not_renewed(claim: &ClaimReport, ui: &Ui) -> String {
+    let reason = match &claim.verdict {
+        Verdict::Refused(reason) | Verdict::Unknown(reason) => because(reason, ui),
+        other => other.word().to_owned(),
+    };
+    format!("{} could not be renewed: {reason}", line(&claim.claim.short()))
+}
+
+/// One line for somebody who waits: who holds the claim, or why that cannot be told.
+pub fn waiting(claim: &ClaimReport, now: DateTime<Utc>, ui: &Ui) -> String {
+    let name = claim.claim.short();
+    let name = line(&name);
+    match &claim.verdict {
+        Verdict::Refused(reason) | Verdict::Unknown(reason) => {
+            format!("waiting for {name}; could not ask: {}", because(reason, ui))
+        }
+        _ => {
+            let since =
+                record_facts(&claim.record, now).into_iter().find(|(label, _)| *label == "since");
+            let since = since.map(|(_, text)| format!(" since {text}")).unwrap_or_default();
+            format!("waiting for {name}, held by {}{since}", holder(claim))
+        }
+    }
+}
+
 /// The verdict's line: `claimed issue-42 <id>`, `held issue-42 by …`.
 fn verdict(claim: &ClaimReport, ui: &Ui) -> String {
     let tone = match claim.verdict.exit() {

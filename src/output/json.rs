@@ -24,7 +24,7 @@ pub fn object(report: &Report) -> String {
         "version": VERSION,
         "command": report.command,
         "verdict": report.word(),
-        "exit": report.exit().code(),
+        "exit": report.code.unwrap_or_else(|| report.exit().code()),
         "remote": shown(&report.remote),
         "claims": report.claims.iter().map(claim).collect::<Vec<_>>(),
         "reason": reason,

@@ -31,6 +31,8 @@ pub struct Report {
     pub claims: Vec<ClaimReport>,
     /// How much of a record is wanted.
     pub detail: Detail,
+    /// The exit status, where it is not the answer's but that of a command that ran.
+    pub code: Option<u8>,
 }
 
 /// How much people are shown of each claim.

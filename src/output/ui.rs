@@ -3,6 +3,7 @@
 //! Each call says what kind of text it prints, so that `--quiet` and colour are decided here and nowhere else.
 
 use std::{
+    fmt,
     io::{self, IsTerminal, Write},
     sync::{
         Arc, Mutex, PoisonError,
@@ -13,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::{cli, escape, settings::ColorWhen};
 
@@ -25,6 +26,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub struct Ui {
     quiet: bool,
     json: bool,
+    /// Whether standard output belongs to somebody else.
+    aside: bool,
     color: bool,
     bar: ProgressBar,
     /// What the remote said and was shown, so that an error need not say it again.
@@ -49,6 +52,7 @@ impl Ui {
         Self {
             quiet: global.quiet,
             json: global.json,
+            aside: false,
             color: false,
             bar: ProgressBar::hidden(),
             heard: Arc::default(),
@@ -71,6 +75,11 @@ impl Ui {
         Self { color, ..self }
     }
 
+    /// The same voice, which tells the result on standard error, since standard output is a command's.
+    pub fn aside(&self) -> Self {
+        Self { aside: true, ..self.clone() }
+    }
+
     /// Whether the result is to be one JSON object.
     pub fn json(&self) -> bool {
         self.json
@@ -79,6 +88,10 @@ impl Ui {
     /// A line of the result, on standard output.
     pub fn result(&self, text: &str) {
         if self.quiet && !self.json {
+            return;
+        }
+        if self.aside {
+            self.err(text);
             return;
         }
         let written = self.bar.suspend(|| {
@@ -181,6 +194,33 @@ impl Ui {
         } else {
             let (bar, doing) = (self.bar.clone(), doing.to_owned());
             thread::spawn(move || show_late(&bar, doing, &stop));
+        }
+        Progress { bar: self.bar.clone(), _done: done }
+    }
+
+    /// Shows on a terminal how long `doing` has lasted and, in brackets, what is left of `of`, until the guard is
+    /// dropped.
+    pub fn waiting(&self, doing: &str, of: Option<Duration>) -> Progress {
+        let (done, _) = channel();
+        if !self.quiet && io::stderr().is_terminal() {
+            let left = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let left = of.map(|of| of.saturating_sub(state.elapsed()).as_secs());
+                let _ = match left {
+                    Some(left) => {
+                        let left = humantime::format_duration(Duration::from_secs(left));
+                        write!(out, "({left} left)")
+                    }
+                    None => write!(out, "(for as long as it takes)"),
+                };
+            };
+            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed} {left}");
+            self.bar.reset();
+            self.bar.set_style(
+                style.unwrap_or_else(|_| ProgressStyle::default_spinner()).with_key("left", left),
+            );
+            self.bar.set_message(doing.to_owned());
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(Duration::from_millis(250));
         }
         Progress { bar: self.bar.clone(), _done: done }
     }

@@ -13,7 +13,7 @@ use gix::{
 };
 
 use super::{
-    Advertised, Edit, Link, LinkError, Manner, Reported, Spoken, Tip,
+    Advertised, Edit, Link, LinkError, Manner, Spoken, Tip, Updated,
     child::{self, clean_repository_environment},
     conversation::Conversation,
     deadline::Deadline,
@@ -174,11 +174,11 @@ impl Link for Direct<'_> {
         self.spoken
     }
 
-    fn update(&mut self, edit: &Edit<'_>) -> Reported {
+    fn update(&mut self, edit: &Edit<'_>) -> Updated {
         self.hang_up();
         match self.connect(Service::ReceivePack) {
             Ok(conversation) => send_pack::update(conversation, edit),
-            Err(error) => Reported::Unsent(error),
+            Err(error) => error.into(),
         }
     }
 }

@@ -86,6 +86,44 @@ impl Drop for Deferred {
     }
 }
 
+/// What is to be done about a signal: its number, and whether the terminal sent it, which sends to all of its group. Says
+/// whether that is all; otherwise the signal ends us.
+type Handler = Box<dyn Fn(i32, bool) -> bool + Send>;
+
+/// Who is told of signals instead.
+static HANDLER: Mutex<Option<Handler>> = Mutex::new(None);
+
+/// While it exists, somebody else is told of the signals that would end us.
+#[must_use]
+pub struct Relay(());
+
+impl Relay {
+    /// Tells `handler` of each signal, on a thread of its own: its number, and whether the terminal sent it, which sends to
+    /// all of its group. Where it says no, the signal ends us as ever.
+    pub fn begin(handler: impl Fn(i32, bool) -> bool + Send + 'static) -> Self {
+        *relayed() = Some(Box::new(handler));
+        #[cfg(unix)]
+        signals::watch();
+        Self(())
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        relayed().take();
+    }
+}
+
+fn relayed() -> MutexGuard<'static, Option<Handler>> {
+    HANDLER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends whatever carries an exchange, so that the exchange fails soon.
+pub fn cut_short() {
+    #[cfg(unix)]
+    signals::cut_short();
+}
+
 /// A connection that a signal which is put off cuts, as long as this exists.
 pub struct Socket(u64);
 
@@ -145,9 +183,9 @@ mod signals {
 
     use rustix::process::{Pid, Signal, kill_process, kill_process_group};
     use signal_hook::{
-        consts::{SIGHUP, SIGINT, SIGTERM},
-        iterator::Signals,
-        low_level::emulate_default_handler,
+        consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
+        iterator::{SignalsInfo, exfiltrator::WithOrigin},
+        low_level::{emulate_default_handler, siginfo::Cause},
     };
 
     static WATCHING: Once = Once::new();
@@ -157,16 +195,18 @@ mod signals {
         WATCHING.call_once(|| {
             let ignored = ignored();
             // A signal that is ignored (nohup, a job in the background of a script) stays so.
-            let ends = [SIGHUP, SIGINT, SIGTERM]
+            let ends = [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
                 .into_iter()
                 .filter(|signal| ignored & (1 << (signal - 1)) == 0);
-            let Ok(mut signals) = Signals::new(ends) else { return };
+            let Ok(mut signals) = SignalsInfo::<WithOrigin>::new(ends) else { return };
             thread::spawn(move || {
-                for signal in signals.forever() {
-                    if put_off(signal) {
-                        cut_short();
-                    } else {
-                        end_by(signal);
+                for origin in signals.forever() {
+                    let (signal, from_terminal) = (origin.signal, origin.cause == Cause::Kernel);
+                    let handled = super::relayed().as_ref().map(|tell| tell(signal, from_terminal));
+                    match handled {
+                        Some(true) => {}
+                        None if put_off(signal) => cut_short(),
+                        Some(false) | None => end_by(signal),
                     }
                 }
             });
@@ -182,7 +222,7 @@ mod signals {
     }
 
     /// Ends whatever carries an exchange, so that the exchange fails soon.
-    fn cut_short() {
+    pub(super) fn cut_short() {
         for (child, leads) in super::children().iter() {
             if let Some(child) = i32::try_from(*child).ok().and_then(Pid::from_raw) {
                 let _ = if *leads {

@@ -22,7 +22,7 @@ use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use gix::{
     ObjectId,
-    bstr::{BStr, BString},
+    bstr::{BStr, BString, ByteSlice},
 };
 
 use crate::{
@@ -34,7 +34,7 @@ use direct::Peer;
 use words::Words;
 
 pub use child::Terminal;
-pub use leavings::Deferred;
+pub use leavings::{Deferred, Relay, cut_short};
 
 /// How to speak to remotes: the same for every link of one invocation.
 pub struct Manner<'a> {
@@ -103,7 +103,7 @@ pub trait Link {
     fn spoken(&self) -> Option<Spoken>;
 
     /// Moves one ref by compare-and-swap, or says why that did not happen.
-    fn update(&mut self, edit: &Edit<'_>) -> Reported;
+    fn update(&mut self, edit: &Edit<'_>) -> Updated;
 }
 
 /// How a listing was spoken.
@@ -165,22 +165,48 @@ pub struct Edit<'a> {
     /// Whether to ask the server for all or nothing, which a server that does not offer it refuses. For a single ref
     /// it changes nothing, but it tells whether several could be moved together.
     pub atomic: bool,
+    /// One more ref, whose value is told along.
+    pub beside: Option<&'a BStr>,
+}
+
+/// How an [`Edit`] ended, and what was seen on the way.
+#[derive(Debug)]
+#[must_use]
+pub struct Updated {
+    /// What the remote said to the edit.
+    pub reported: Reported,
+    /// What the writing side showed for [`Edit::beside`].
+    pub beside: Option<ObjectId>,
+}
+
+/// What `name` holds, if it is among the refs that were shown.
+fn value(shown: &[Advertised], name: &BStr) -> Option<ObjectId> {
+    shown.iter().find(|shown| shown.name == *name).map(|shown| shown.id)
 }
 
 impl Edit<'_> {
     /// Whether the advertisement of a ref called `name` matters.
     fn concerns(&self, name: &BStr) -> bool {
-        name == self.refname || self.others.iter().any(|other| other == name)
+        name == self.refname
+            || self.beside == Some(name)
+            || self.others.iter().any(|other| other == name)
     }
 
     /// What keeps the edit from being sent, by what the writing side shows.
     fn compared_with(&self, shown: &[Advertised]) -> Option<Reported> {
-        let found = shown.iter().find(|shown| shown.name == self.refname).map(|shown| shown.id);
+        let found = value(shown, self.refname.as_bstr());
         if found != self.expected {
             return Some(Reported::Unexpected { found });
         }
-        let other = shown.iter().find(|shown| shown.name != self.refname)?;
-        Some(Reported::Elsewhere { refname: other.name.clone(), id: other.id })
+        self.others.iter().find_map(|other| {
+            let id = value(shown, other.as_bstr())?;
+            Some(Reported::Elsewhere { refname: other.clone(), id })
+        })
+    }
+
+    /// This end, with what was told along.
+    fn ended(&self, shown: &[Advertised], reported: Reported) -> Updated {
+        Updated { reported, beside: self.beside.and_then(|name| value(shown, name)) }
     }
 }
 
@@ -238,4 +264,11 @@ pub enum LinkError {
     /// Refused on our side before anything was started: a transport that git's configuration forbids, a missing program.
     #[error("{0}")]
     Local(String),
+}
+
+impl From<LinkError> for Updated {
+    /// Nothing was sent.
+    fn from(error: LinkError) -> Self {
+        Updated { reported: Reported::Unsent(error), beside: None }
+    }
 }

@@ -15,7 +15,7 @@ use gix::{
 };
 
 use super::{
-    Edit, LinkError, Reported,
+    Edit, LinkError, Reported, Updated,
     advertisement::{self, AGENT, Greeting, Version},
     conversation::{Conversation, Line},
     report::{self, Status},
@@ -36,11 +36,14 @@ pub fn shown(
 }
 
 /// Carries out `edit` on a fresh connection to receive-pack.
-pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Reported {
-    let greeting = match advertisement::read(&mut conversation, |name| edit.concerns(name)) {
-        Ok(greeting) => greeting,
-        Err(error) => return Reported::Unsent(error),
-    };
+pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Updated {
+    match advertisement::read(&mut conversation, |name| edit.concerns(name)) {
+        Ok(greeting) => edit.ended(&greeting.refs, answer(conversation, &greeting, edit)),
+        Err(error) => error.into(),
+    }
+}
+
+fn answer(mut conversation: Conversation, greeting: &Greeting, edit: &Edit<'_>) -> Reported {
     if greeting.version == Version::Two {
         // There is no push in version 2; what follows would be taken for something else.
         return Reported::Unsent(LinkError::Nonsense(
@@ -73,8 +76,8 @@ pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Reported {
             return Reported::Unsent(LinkError::Local(format!("cannot make a pack: {error}")));
         }
     };
-    let answer = say_command(&mut conversation, &greeting, edit, sent, pack.as_deref())
-        .and_then(|()| hear_report(&mut conversation, &greeting))
+    let answer = say_command(&mut conversation, greeting, edit, sent, pack.as_deref())
+        .and_then(|()| hear_report(&mut conversation, greeting))
         .and_then(|report| {
             report::parse(&report, edit.refname.as_bstr())
                 .map_err(|error| LinkError::Nonsense(error.to_string()))
@@ -244,12 +247,20 @@ mod tests {
             Deadline::after(Duration::from_secs(5)),
             Words::new(|_| {}),
         );
-        let reported = update(
+        let updated = update(
             conversation,
-            &Edit { refname: REF.as_bytes(), expected, new, base: None, others: &[], atomic },
+            &Edit {
+                refname: REF.as_bytes(),
+                expected,
+                new,
+                base: None,
+                others: &[],
+                atomic,
+                beside: None,
+            },
         );
         let bytes = written.0.lock().expect("not poisoned").clone();
-        (reported, bytes)
+        (updated.reported, bytes)
     }
 
     #[test]

@@ -372,6 +372,7 @@ impl<'c, 'a> Probe<'c, 'a> {
             base: base.as_deref(),
             others: &[],
             atomic: false,
+            beside: None,
         })
     }
 
@@ -394,7 +395,7 @@ impl Place for Probe<'_, '_> {
         if !self.may_go_on() {
             return Reported::Unsent(interrupted());
         }
-        let reported = self.context.link.update(&Edit { atomic: self.atomic, ..*edit });
+        let reported = self.context.link.update(&Edit { atomic: self.atomic, ..*edit }).reported;
         let sent = match &reported {
             Reported::Done(id) => *id,
             Reported::Refused { sent, .. } | Reported::Lost { sent, .. } => *sent,

@@ -25,7 +25,7 @@ use gix::{
 };
 
 use super::{
-    Advertised, Edit, Link, LinkError, Manner, Protocol, Reported, Spoken, Tip,
+    Advertised, Edit, Link, LinkError, Manner, Protocol, Reported, Spoken, Tip, Updated,
     child::Terminal,
     conversation::Conversation,
     deadline::Deadline,
@@ -196,14 +196,14 @@ impl<'a> Helper<'a> {
         process: &mut Process,
         edit: &Edit<'_>,
         objects: &Place,
-    ) -> Result<Reported, LinkError> {
+    ) -> Result<Updated, LinkError> {
         if edit.atomic && !process.grants("atomic true")? {
             let reason = format!("git remote-{} cannot move several refs together", self.name);
-            return Ok(Reported::Refused { sent: None, reason });
+            return Ok(edit.ended(&[], Reported::Refused { sent: None, reason }));
         }
         let (refs, kind) = process.list(" for-push", |name| edit.concerns(name))?;
         if let Some(reported) = edit.compared_with(&refs) {
-            return Ok(reported);
+            return Ok(edit.ended(&refs, reported));
         }
         if let Some(clone) = self.manner.hash.filter(|clone| *clone != kind) {
             return Err(LinkError::Local(format!(
@@ -232,11 +232,12 @@ impl<'a> Helper<'a> {
         let answer = process
             .say(&format!("push {source}:{refname}\n"))
             .and_then(|()| process.answer_to(refname));
-        Ok(match answer {
+        let reported = match answer {
             Ok(Answer::Ok) => Reported::Done(sent),
             Ok(Answer::Error(reason)) => Reported::Refused { sent, reason },
             Err(error) => Reported::Lost { sent, error },
-        })
+        };
+        Ok(edit.ended(&refs, reported))
     }
 
     /// Has a helper without a connection for us fetch `tips`, and all that is behind them, by the names they were
@@ -389,7 +390,7 @@ impl Link for Helper<'_> {
         self.spoken
     }
 
-    fn update(&mut self, edit: &Edit<'_>) -> Reported {
+    fn update(&mut self, edit: &Edit<'_>) -> Updated {
         self.open = Open::Nothing;
         let updated = self.receive_pack().and_then(|conversation| match conversation {
             Some(conversation) => Ok(send_pack::update(conversation, edit)),
@@ -399,7 +400,7 @@ impl Link for Helper<'_> {
                 self.push(&mut process, edit, &objects)
             }
         });
-        updated.unwrap_or_else(Reported::Unsent)
+        updated.unwrap_or_else(Updated::from)
     }
 }
 

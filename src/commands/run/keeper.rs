@@ -1,0 +1,65 @@
+//! The claim while the command runs: its renewals and its release, for this very take and no other.
+
+use chrono::Utc;
+
+use crate::{
+    claim::claim_ref::ClaimRef,
+    commands::{context::Context, release, renew},
+    held::{HeldRecord, Records},
+    output::ClaimReport,
+    verdict::Verdict,
+};
+
+/// A claim of ours that is being kept.
+pub struct Keeper<'c, 'a> {
+    claim: ClaimRef,
+    /// Kept here too: whoever cleans the clone up while the command runs does not take our proof away.
+    proof: HeldRecord,
+    context: &'c mut Context<'a>,
+}
+
+/// What a renewal came to.
+pub enum Kept {
+    /// It is ours.
+    Ours,
+    /// It could not be told, or not be delivered: to be tried again.
+    Unsure(Box<ClaimReport>),
+    /// It is somebody else's, or nobody's.
+    Lost(Box<ClaimReport>),
+}
+
+impl<'c, 'a> Keeper<'c, 'a> {
+    /// Keeps the claim that `proof` proves ours.
+    pub fn new(claim: ClaimRef, proof: HeldRecord, context: &'c mut Context<'a>) -> Self {
+        Self { claim, proof, context }
+    }
+
+    /// Says on the remote that the work goes on.
+    pub fn renew(&mut self) -> Kept {
+        self.context.now = Utc::now();
+        let renewal = renew::this_take(&self.claim, &self.proof, self.context);
+        if let Some(proof) = renewal.proof {
+            self.proof = proof;
+        }
+        let report = Box::new(renewal.report);
+        match report.verdict {
+            Verdict::Renewed(_) | Verdict::Yours(_) => Kept::Ours,
+            Verdict::Lost(_) | Verdict::Free | Verdict::Moved(_) | Verdict::Held(_) => {
+                Kept::Lost(report)
+            }
+            Verdict::Refused(_)
+            | Verdict::Unknown(_)
+            | Verdict::Claimed(_)
+            | Verdict::Released
+            | Verdict::Listed
+            | Verdict::Shown(_) => Kept::Unsure(report),
+        }
+    }
+
+    /// Gives it back, if it is still ours.
+    pub fn release(&mut self) -> ClaimReport {
+        self.context.now = Utc::now();
+        let records = Records { own: vec![self.proof.clone()], ..Records::default() };
+        release::own(&self.claim, records, self.context)
+    }
+}
