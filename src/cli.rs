@@ -268,6 +268,20 @@ Exit status: that of the command, 128+n if signal n ended it, 126 or 127 if it c
 69 could not tell, all without starting it; 3 the claim was lost while it ran"
     )]
     Run(Run),
+
+    /// Ask the holder of a claim to stop
+    #[command(
+        long_about = "Ask the holder of a claim to stop.\n\n\
+            Nothing happens to the claim: a request appears beside it, which `show`, `stale` and a refused take tell of, and \
+            which `run` heeds as its `--on-asked` says. It goes when the claim is released, and it is about this holder only.",
+        after_long_help = "\
+Examples:
+    git claim ask branch-checks --reason 'a newer commit is there'
+    git claim run branch-checks --wait 10m --on-asked stop -- make check
+
+Exit status: 0 asked, 3 nobody holds it, or another by now, 77 refused, 69 could not tell"
+    )]
+    Ask(AskToStop),
 }
 
 /// What a new claim says, and how long to wait for it.
@@ -454,6 +468,13 @@ pub struct Run {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnLost::Stop)]
     pub on_lost: OnLost,
 
+    /// What to do when somebody asks the holder to stop
+    ///
+    /// What to do when somebody asks the holder to stop (`git claim ask`): `stop` as for a claim that is lost, and the claim is
+    /// released when the command has ended; `warn` only says so.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnAsked::Warn)]
+    pub on_asked: OnAsked,
+
     /// How long the command may take to end when it is asked to
     #[arg(long, value_name = "DURATION", default_value = "10s", value_hint = ValueHint::Other)]
     pub grace: String,
@@ -481,6 +502,29 @@ pub enum OnLost {
     Stop,
     /// Only say so
     Warn,
+}
+
+/// What to do when somebody asks the holder to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnAsked {
+    /// Ask the command to end, then end it
+    Stop,
+    /// Only say so
+    Warn,
+    /// Nothing
+    Ignore,
+}
+
+/// `git claim ask`.
+#[derive(Debug, Clone, Args)]
+pub struct AskToStop {
+    /// The claim whose holder is asked
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
+    pub name: String,
+
+    /// Why, for the one who is asked
+    #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other)]
+    pub reason: String,
 }
 
 /// `git claim man`.

@@ -37,6 +37,8 @@ pub enum Verdict {
     Renewed(ObjectId),
     /// It is ours still.
     Yours(ObjectId),
+    /// Its holder is asked to stop, by the commit with this id.
+    Asked(ObjectId),
     /// It is not ours, or not any more: somebody else's, with this id.
     Lost(ObjectId),
     /// It is not the commit that was named; it holds this one.
@@ -61,6 +63,7 @@ impl Verdict {
             | Self::Released
             | Self::Renewed(_)
             | Self::Yours(_)
+            | Self::Asked(_)
             | Self::Listed
             | Self::Shown(_) => Exit::Yes,
             Self::Lost(_) | Self::Moved(_) | Self::Free => Exit::No,
@@ -77,6 +80,7 @@ impl Verdict {
             | Self::Held(id)
             | Self::Renewed(id)
             | Self::Yours(id)
+            | Self::Asked(id)
             | Self::Lost(id)
             | Self::Moved(id)
             | Self::Shown(id) => Some(*id),
@@ -94,6 +98,7 @@ impl Verdict {
             Self::Released => "released",
             Self::Renewed(_) => "renewed",
             Self::Yours(_) => "yours",
+            Self::Asked(_) => "asked",
             Self::Lost(_) => "lost",
             Self::Moved(_) => "moved",
             Self::Free => "free",

@@ -3,9 +3,13 @@
 use std::{io, thread, time::Duration};
 
 use chrono::{DateTime, Utc};
-use gix::ObjectId;
+use gix::{ObjectId, bstr::BStr};
 
-use super::{look::Seen, stage::Stage, swap::Place};
+use super::{
+    look::{Request, Seen},
+    stage::Stage,
+    swap::Place,
+};
 use crate::{
     claim::{claim_ref::ClaimRef, record::Reading},
     held::{Held, HeldRecord, Records},
@@ -94,11 +98,13 @@ impl<'a> Context<'a> {
         records: &Records,
         before: Option<&Seen>,
     ) -> Result<Option<Seen>, LinkError> {
-        let refs = self.link.list(&[claim.full()])?;
+        let asked = claim.asked();
+        let refs = self.link.list(&[claim.full(), asked.full()])?;
         // A prefix is only that: `issue-4` also brings `issue-42`.
-        let found = refs.into_iter().find(|found| found.name == *claim.full());
-        let found = match found {
-            Some(found) => Some((found.id, found.symref)),
+        let at = |name: &BStr| refs.iter().find(|found| found.name == *name);
+        let ask = at(asked.full()).map(|found| found.id);
+        let found = match at(claim.full()) {
+            Some(found) => Some((found.id, found.symref.clone())),
             None if records.won() => {
                 // The reading side has answered: a writing side that cannot be asked takes nothing from that.
                 self.link.shown_for_writing(claim.full()).unwrap_or_default().map(|id| (id, None))
@@ -106,11 +112,14 @@ impl<'a> Context<'a> {
             None => None,
         };
         let seen = found.map(|(id, symref)| {
-            if let Some(before) = before.filter(|before| before.id == id) {
+            let is_as_before = |before: &&Seen| {
+                before.id == id && before.request.as_ref().map(|request| request.id) == ask
+            };
+            if let Some(before) = before.filter(is_as_before) {
                 return before.clone();
             }
-            let tip = self.known(id, records).unwrap_or_else(|| self.read_one(id));
-            Seen { symref: symref.map(|target| target.to_string()), ..Seen::of(id, tip) }
+            let (tip, request) = self.read_both(id, ask, records);
+            Seen { symref: symref.map(|target| target.to_string()), request, ..Seen::of(id, tip) }
         });
         if let Some(held) = &self.held
             && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))
@@ -128,8 +137,40 @@ impl<'a> Context<'a> {
         on_record.or_else(|| self.stage.checkout.find_commit(&id)).map(Tip::Commit)
     }
 
-    fn read_one(&mut self, id: ObjectId) -> Tip {
-        self.link.read(&[id]).pop().unwrap_or_else(|| Tip::NotRead("no answer".into()))
+    /// Reads a claim's tip and what asks its holder to stop, as far as they are not known here.
+    fn read_both(
+        &mut self,
+        id: ObjectId,
+        ask: Option<ObjectId>,
+        records: &Records,
+    ) -> (Tip, Option<Box<Request>>) {
+        let known = [Some(id), ask].map(|id| id.and_then(|id| self.known(id, records)));
+        let missing: Vec<ObjectId> = [Some(id), ask]
+            .into_iter()
+            .zip(&known)
+            .filter_map(|(id, known)| id.filter(|_| known.is_none()))
+            .collect();
+        let mut read =
+            if missing.is_empty() { Vec::new() } else { self.link.read(&missing) }.into_iter();
+        let mut next = |known: Option<Tip>| {
+            known.or_else(|| read.next()).unwrap_or_else(|| Tip::NotRead("no answer".into()))
+        };
+        let [tip, asking] = known;
+        let tip = next(tip);
+        let request = ask.map(|id| Box::new(Request::at(id, next(asking))));
+        (tip, request)
+    }
+
+    /// What is at the ref by which the holder of `claim` is asked to stop.
+    pub fn look_at_ask(&mut self, claim: &ClaimRef) -> Result<Option<Request>, LinkError> {
+        let asked = claim.asked();
+        let refs = self.link.list(&[asked.full()])?;
+        let found = refs.into_iter().find(|found| found.name == *asked.full());
+        Ok(found.map(|found| {
+            let tip = self.link.read(&[found.id]).pop();
+            let tip = tip.unwrap_or_else(|| Tip::NotRead("no answer".into()));
+            Request::at(found.id, tip)
+        }))
     }
 
     /// The ref of `claim`, to be swapped.
@@ -152,6 +193,7 @@ impl<'a> Context<'a> {
             mine: seen.is_some_and(|seen| seen.proof(records).is_some()),
             record: seen.map_or(Shown::Unasked, |seen| seen.record.clone()),
             displaced: None,
+            asked: seen.and_then(Seen::asked).cloned().map(Box::new),
             history: History::Unasked,
             hints: Vec::new(),
             assessment: None,

@@ -38,7 +38,7 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let rows = claims.into_iter().filter_map(|(claim, id)| {
         let seen = match tips.get(&id) {
             Some(tip) => Seen::of(id, tip.clone()),
-            None => Seen { id, record: Shown::Unasked, commit: None, symref: None },
+            None => Seen { id, record: Shown::Unasked, commit: None, symref: None, request: None },
         };
         if seen.released().is_some() {
             return None;

@@ -4,7 +4,10 @@ use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use crate::{
-    claim::{record::Reading, token::Token},
+    claim::{
+        record::{Reading, Record},
+        token::Token,
+    },
     held::{HeldRecord, Records},
     output::Shown,
     verdict::{Verdict, Whose},
@@ -22,6 +25,37 @@ pub struct Seen {
     pub commit: Option<Vec<u8>>,
     /// The ref that this one stands for: it is no claim, and deleting it would delete that one.
     pub symref: Option<String>,
+    /// What is at the ref beside it, by which a holder is asked to stop; it may be about a claim of before.
+    pub request: Option<Box<Request>>,
+}
+
+/// What is at the ref by which a holder is asked to stop.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The commit's id.
+    pub id: ObjectId,
+    /// The record there.
+    pub record: Shown,
+    /// The raw commit there.
+    pub commit: Option<Vec<u8>>,
+}
+
+impl Request {
+    /// What `tip` says.
+    pub fn at(id: ObjectId, tip: Tip) -> Self {
+        let Seen { record, commit, .. } = Seen::of(id, tip);
+        Self { id, record, commit }
+    }
+
+    /// Who asks, and why, if it is the holder with `token` or, for a claim that has none, of the tip `id` who is asked.
+    pub fn of(&self, token: Option<Token>, id: ObjectId) -> Option<&Record> {
+        let Some(Reading::Claim(ask)) = self.record.reading() else { return None };
+        let about = match token {
+            Some(token) => ask.token == token,
+            None => ask.head.as_deref() == Some(id.to_string().as_str()),
+        };
+        (about && ask.released_at.is_none()).then_some(ask)
+    }
 }
 
 impl Seen {
@@ -33,6 +67,7 @@ impl Seen {
                 record: Shown::Read(Reading::of_commit(&commit)),
                 commit: Some(commit),
                 symref: None,
+                request: None,
             },
             Tip::Other(kind) => {
                 let why = format!("it points at a {kind}, not at a commit");
@@ -41,10 +76,11 @@ impl Seen {
                     record: Shown::Read(Reading::Unreadable(why)),
                     commit: None,
                     symref: None,
+                    request: None,
                 }
             }
             Tip::NotRead(why) => {
-                Self { id, record: Shown::NotRead(why), commit: None, symref: None }
+                Self { id, record: Shown::NotRead(why), commit: None, symref: None, request: None }
             }
         }
     }
@@ -52,6 +88,11 @@ impl Seen {
     /// The token in the record.
     pub fn token(&self) -> Option<Token> {
         self.record.reading().and_then(Reading::token)
+    }
+
+    /// Who asks its holder to stop, and why.
+    pub fn asked(&self) -> Option<&Record> {
+        self.request.as_ref()?.of(self.token(), self.id)
     }
 
     /// When it was released, if that is what the record there says.

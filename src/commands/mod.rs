@@ -2,6 +2,7 @@
 //!
 //! [`run`] is the table of contents of the program. Verbs know neither terminals nor JSON.
 
+mod ask;
 mod attempt;
 pub mod completions;
 mod context;
@@ -101,6 +102,7 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
             Ask::Show(args) => show::run(args, &mut context),
             Ask::Verify(args) => verify::run(args, &mut context),
             Ask::Renew(args) => renew::run(args, &mut context),
+            Ask::Ask(args) => ask::run(args, &mut context),
             // Answered above: they have a report or an exit status of their own.
             Ask::Doctor(_) | Ask::Run(_) => Ok(Vec::new()),
         };
@@ -178,6 +180,7 @@ fn command(ask: &Ask) -> &'static str {
         Ask::Renew(_) => "renew",
         Ask::Doctor(_) => "doctor",
         Ask::Run(_) => "run",
+        Ask::Ask(_) => "ask",
     }
 }
 

@@ -21,10 +21,10 @@ use crate::{
     verdict::{Act, Verdict},
 };
 
-/// A takeover has to say why, for the one who is displaced.
+/// Whoever bears on somebody else's claim has to say why.
 #[derive(Debug, thiserror::Error)]
-#[error("--reason is empty: say why, for the one whose claim it was")]
-pub struct NoReason;
+#[error("--reason is empty: say why, {0}")]
+pub struct NoReason(pub &'static str);
 
 /// Takes `claim` over from whoever holds it as `id`.
 pub fn run(
@@ -36,7 +36,7 @@ pub fn run(
 ) -> anyhow::Result<ClaimReport> {
     let named = Abbreviated::parse(id)?;
     if reason.trim().is_empty() {
-        return Err(NoReason.into());
+        return Err(NoReason("for the one whose claim it was").into());
     }
     context.held()?;
     let records = context.records(Some(claim));

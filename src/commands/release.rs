@@ -4,8 +4,9 @@
 use gix::ObjectId;
 
 use super::{
+    ask,
     context::Context,
-    look::{self, Seen},
+    look::{self, Request, Seen},
     swap::{self, Looked, Outcome, Place, Swap},
 };
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
     output::ClaimReport,
     settings::{self, ReleaseBy},
     verdict::{Act, Verdict, Whose},
+    wire::Tip,
 };
 
 /// Releases one claim, or all of this clone.
@@ -89,14 +91,16 @@ pub fn own(claim: &ClaimRef, records: Records, context: &mut Context<'_>) -> Cla
             return context.report(claim, Verdict::Unknown(why.into()), None, &records);
         }
     };
-    let outcome =
-        send(Act::Release, expected, commit, mark.as_ref(), &mut context.place(claim, &records));
+    let mut place = context.place(claim, &records);
+    let outcome = send(Act::Release, expected, commit, mark.as_ref(), &mut place);
+    let asked = place.asked;
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict.clone(), seen, &records);
     match (&outcome.verdict, &outcome.looked) {
         (Verdict::Released, _) => {
             report.id = Some(expected);
             context.forget(claim, disproved(&records, None));
+            end_requests(claim, asked, context);
         }
         // Both the writing and the reading side say that ours is gone.
         (Verdict::Lost(_) | Verdict::Free, Looked::Absent | Looked::At(_)) => {
@@ -150,17 +154,14 @@ fn named(
             return Ok(context.report(claim, Verdict::Unknown(why.into()), Some(&seen), &records));
         }
     };
-    let outcome = send(
-        Act::Clear,
-        seen.id,
-        seen.commit.clone(),
-        mark.as_ref(),
-        &mut context.place(claim, &records),
-    );
+    let mut place = context.place(claim, &records);
+    let outcome = send(Act::Clear, seen.id, seen.commit.clone(), mark.as_ref(), &mut place);
+    let asked = place.asked;
     Ok(match (&outcome.verdict, outcome.looked.seen()) {
         (Verdict::Moved(_), Some(now)) => moved(claim, expect, now, &records, context),
         (Verdict::Released, _) => {
             context.forget(claim, disproved(&records, None));
+            end_requests(claim, asked, context);
             let mut report = context.report(claim, Verdict::Released, Some(&seen), &records);
             report.mine = false;
             report
@@ -177,16 +178,26 @@ fn named(
 }
 
 /// The commit that says that its parent's claim is released, where the ref is not deleted.
-struct Mark {
+pub struct Mark {
     record: Record,
     author: Person,
 }
 
 impl Mark {
     /// The end of a claim of ours.
-    fn of(record: Record, context: &Context<'_>) -> Self {
+    pub fn of(record: Record, context: &Context<'_>) -> Self {
         let author = Identity::gather(&context.stage.checkout, None).author;
         Self { record: Record { released_at: Some(context.now), ..record }, author }
+    }
+
+    /// The commit, as a child of `parent`.
+    pub fn draft(&self, parent: Option<ObjectId>) -> Draft {
+        Draft {
+            message: self.record.message(),
+            author: self.author.clone(),
+            at: self.record.released_at.unwrap_or(self.record.claimed_at),
+            parent,
+        }
     }
 
     /// The end of somebody else's claim, in our name.
@@ -204,6 +215,19 @@ impl Mark {
     }
 }
 
+/// Whoever was asked to stop has stopped.
+fn end_requests(claim: &ClaimRef, asked: Option<ObjectId>, context: &mut Context<'_>) {
+    let Some(id) = asked else { return };
+    // What it says matters only where it stays.
+    let ask = match context.stage.settings.release {
+        ReleaseBy::Deletion => Some(Request::at(id, Tip::NotRead("it was not asked for".into()))),
+        ReleaseBy::Mark => context.look_at_ask(claim).ok().flatten(),
+    };
+    if let Some(ask) = ask {
+        ask::withdraw(claim, &ask, context);
+    }
+}
+
 /// Deletes the ref, or puts `mark` on it.
 fn send(
     act: Act,
@@ -212,14 +236,7 @@ fn send(
     mark: Option<&Mark>,
     place: &mut dyn Place,
 ) -> Outcome {
-    let draft = mark.map(|mark| {
-        |parent: Option<ObjectId>| Draft {
-            message: mark.record.message(),
-            author: mark.author.clone(),
-            at: mark.record.released_at.unwrap_or(mark.record.claimed_at),
-            parent,
-        }
-    });
+    let draft = mark.map(|mark| |parent: Option<ObjectId>| mark.draft(parent));
     let draft = draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft);
     swap::drive(place, Swap { act, expected: Some(expected), base, draft, others: Vec::new() })
 }

@@ -91,6 +91,8 @@ pub struct Renewal {
     pub report: ClaimReport,
     /// The proof as it is now, if it changed.
     pub proof: Option<HeldRecord>,
+    /// What is at the ref by which the holder is asked to stop.
+    pub asked: Option<ObjectId>,
 }
 
 /// Renews the very take that `proof` is of.
@@ -100,7 +102,7 @@ pub fn this_take(claim: &ClaimRef, proof: &HeldRecord, context: &mut Context<'_>
         Some(ours) => renew(claim, &records, ours, context),
         None => match on_remote(claim, &records, context) {
             Ok(ours) => renew(claim, &records, ours, context),
-            Err(report) => Renewal { report: *report, proof: None },
+            Err(report) => Renewal { report: *report, proof: None, asked: None },
         },
     }
 }
@@ -109,7 +111,7 @@ fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<
     let Reading::Claim(record) = Reading::of_commit(&ours.commit) else {
         let why = "the claim's own record cannot be read, so it cannot be renewed";
         let report = context.report(claim, Verdict::Unknown(why.into()), None, records);
-        return Renewal { report, proof: None };
+        return Renewal { report, proof: None, asked: None };
     };
     let renewed = Record { renewed_at: Some(context.now), ..*record };
     let identity = Identity::gather(&context.stage.checkout, None);
@@ -129,7 +131,9 @@ fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<
     };
     // Another take of this clone has a text of its own, which this one's must not replace.
     let this_take = Records { own: vec![ours.proof.clone()], ..records.clone() };
-    let outcome = swap::drive(&mut context.place(claim, &this_take), swap);
+    let mut place = context.place(claim, &this_take);
+    let outcome = swap::drive(&mut place, swap);
+    let asked = place.asked;
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict, seen, records);
     let mut proof = None;
@@ -152,5 +156,5 @@ fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<
         }
         _ => report = unsure(report, records, context),
     }
-    Renewal { report, proof }
+    Renewal { report, proof, asked }
 }

@@ -241,7 +241,7 @@ mod tests {
             ..Record::new("issue-4".into(), holder, DateTime::UNIX_EPOCH, token)
         };
         let record = Shown::Read(Reading::Claim(Box::new(record)));
-        Seen { id, record, commit: Some(b"the mark".to_vec()), symref: None }
+        Seen { id, record, commit: Some(b"the mark".to_vec()), symref: None, request: None }
     }
 
     impl Place for Script {
@@ -265,9 +265,13 @@ mod tests {
         fn look(&mut self) -> Result<Option<Seen>, LinkError> {
             match self.looks.pop_front().expect("not more looks than scripted") {
                 Look::Absent => Ok(None),
-                Look::At(id) => {
-                    Ok(Some(Seen { id, record: Shown::Unasked, commit: None, symref: None }))
-                }
+                Look::At(id) => Ok(Some(Seen {
+                    id,
+                    record: Shown::Unasked,
+                    commit: None,
+                    symref: None,
+                    request: None,
+                })),
                 Look::Released(id) => Ok(Some(mark(id))),
                 Look::Down => Err(LinkError::Unreachable("down".into())),
             }

@@ -12,7 +12,10 @@ use super::{
     ui::{Tone, Ui},
 };
 use crate::{
-    claim::{age, record::Reading},
+    claim::{
+        age,
+        record::{Reading, Record},
+    },
     escape::line,
     verdict::{Exit, Verdict},
 };
@@ -78,6 +81,7 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
             | Verdict::Released
             | Verdict::Renewed(_)
             | Verdict::Yours(_)
+            | Verdict::Asked(_)
             | Verdict::Listed => {}
             // Of a mark, the holders before it are still known.
             Verdict::Free => {
@@ -145,7 +149,7 @@ fn verdict(claim: &ClaimReport, ui: &Ui) -> String {
     let short = claim.claim.short();
     let name = line(&short);
     match &claim.verdict {
-        Verdict::Claimed(id) | Verdict::Renewed(id) | Verdict::Yours(id) => {
+        Verdict::Claimed(id) | Verdict::Renewed(id) | Verdict::Yours(id) | Verdict::Asked(id) => {
             format!("{word} {name} {id}")
         }
         Verdict::Released => match claim.id {
@@ -195,6 +199,7 @@ fn tell_facts(claim: &ClaimReport, ui: &Ui, now: DateTime<Utc>) {
 pub(super) fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("claim", line(&claim.claim.short()).into_owned())];
     facts.extend(record_facts(&claim.record, now));
+    facts.extend(claim.asked.as_ref().map(|ask| ("asked", asked(ask, now))));
     facts.extend(claim.id.map(|id| ("id", id.to_string())));
     facts.extend(claim.mine.then(|| ("mine", "yes, taken by this clone".into())));
     facts.extend(history_facts(claim));
@@ -205,6 +210,15 @@ pub(super) fn facts(claim: &ClaimReport, now: DateTime<Utc>) -> Vec<(&'static st
 fn history_facts(claim: &ClaimReport) -> impl Iterator<Item = (&'static str, String)> {
     let labels = once("history").chain(repeat(""));
     labels.zip(history::lines(&claim.history)).map(|(label, text)| (label, line(&text).into()))
+}
+
+/// Who asks the holder to stop, when and why.
+pub fn asked(ask: &Record, now: DateTime<Utc>) -> String {
+    let host = ask.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+    let reason = ask.reason.as_deref().unwrap_or("no reason given");
+    let told =
+        format!("to stop by {}{host}, {}: {reason}", ask.holder, moment(ask.claimed_at, now));
+    line(&told).into_owned()
 }
 
 /// What a record says.

@@ -8,7 +8,7 @@ use super::{ClaimReport, Detail, History, Report, Shown, stale};
 use crate::{
     claim::{
         chain::{Event, What},
-        record::{Person, Reading, TookOver},
+        record::{Person, Reading, Record, TookOver},
     },
     escape,
     verdict::{Exit, Verdict},
@@ -124,6 +124,7 @@ fn claim(report: &ClaimReport) -> Value {
     put("head", record.and_then(|read| read.head.clone()).into());
     put("job", record.and_then(|read| read.job.clone()).into());
     put("token", record.map(|read| read.token.to_string()).into());
+    put("asked", report.asked.as_deref().map(asked).into());
     put("subject", subject);
     put("unreadable", unreadable);
     let (history, history_unread) = match &report.history {
@@ -140,6 +141,15 @@ fn claim(report: &ClaimReport) -> Value {
         stale::claim_fields(report, assessment, &mut object);
     }
     Value::Object(object)
+}
+
+fn asked(ask: &Record) -> Value {
+    json!({
+        "by": person(&ask.holder),
+        "host": ask.host,
+        "at": time(ask.claimed_at),
+        "reason": ask.reason,
+    })
 }
 
 fn took_over(over: &TookOver) -> Value {

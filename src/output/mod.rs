@@ -13,7 +13,11 @@ use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use crate::{
-    claim::{chain::Chain, claim_ref::ClaimRef, record::Reading},
+    claim::{
+        chain::Chain,
+        claim_ref::ClaimRef,
+        record::{Reading, Record},
+    },
     verdict::{Exit, Verdict},
 };
 use stale::{Assessment, Survey};
@@ -61,6 +65,8 @@ pub struct ClaimReport {
     pub mine: bool,
     /// The record at `id`.
     pub record: Shown,
+    /// Who asks its holder to stop, and why.
+    pub asked: Option<Box<Record>>,
     /// The record of the claim that this one took over just now.
     pub displaced: Option<Shown>,
     /// How it came to that.

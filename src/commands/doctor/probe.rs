@@ -424,7 +424,13 @@ impl Place for Probe<'_, '_> {
                 Err(_) => return Err(error),
             },
         };
-        let seen = |id| Seen { id, record: Shown::Unasked, commit: self.commit(id), symref: None };
+        let seen = |id| Seen {
+            id,
+            record: Shown::Unasked,
+            commit: self.commit(id),
+            symref: None,
+            request: None,
+        };
         Ok(found.map(seen))
     }
 

@@ -1,9 +1,10 @@
 //! The claim while the command runs: its renewals and its release, for this very take and no other.
 
 use chrono::Utc;
+use gix::ObjectId;
 
 use crate::{
-    claim::claim_ref::ClaimRef,
+    claim::{claim_ref::ClaimRef, record::Record},
     commands::{context::Context, release, renew},
     held::{HeldRecord, Records},
     output::ClaimReport,
@@ -20,8 +21,8 @@ pub struct Keeper<'c, 'a> {
 
 /// What a renewal came to.
 pub enum Kept {
-    /// It is ours.
-    Ours,
+    /// It is ours. Says what is at the ref by which we are asked to stop.
+    Ours(Option<ObjectId>),
     /// It could not be told, or not be delivered: to be tried again.
     Unsure(Box<ClaimReport>),
     /// It is somebody else's, or nobody's.
@@ -43,17 +44,24 @@ impl<'c, 'a> Keeper<'c, 'a> {
         }
         let report = Box::new(renewal.report);
         match report.verdict {
-            Verdict::Renewed(_) | Verdict::Yours(_) => Kept::Ours,
+            Verdict::Renewed(_) | Verdict::Yours(_) => Kept::Ours(renewal.asked),
             Verdict::Lost(_) | Verdict::Free | Verdict::Moved(_) | Verdict::Held(_) => {
                 Kept::Lost(report)
             }
             Verdict::Refused(_)
             | Verdict::Unknown(_)
             | Verdict::Claimed(_)
+            | Verdict::Asked(_)
             | Verdict::Released
             | Verdict::Listed
             | Verdict::Shown(_) => Kept::Unsure(report),
         }
+    }
+
+    /// Who asks us to stop, and why, if what is there is about this very take.
+    pub fn asked(&mut self) -> Option<Record> {
+        let ask = self.context.look_at_ask(&self.claim).ok()??;
+        ask.of(Some(self.proof.token), ask.id).cloned()
     }
 
     /// Gives it back, if it is still ours.

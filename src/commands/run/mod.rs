@@ -28,8 +28,12 @@ use super::{
     waiting,
 };
 use crate::{
-    claim::{claim_ref::ClaimRef, name::ClaimName, record::Process},
-    cli::{self, OnLost},
+    claim::{
+        claim_ref::ClaimRef,
+        name::ClaimName,
+        record::{Process, Record},
+    },
+    cli::{self, OnAsked, OnLost},
     escape,
     held::HeldRecord,
     output::{ClaimReport, human},
@@ -69,6 +73,7 @@ struct Plan {
     heartbeat: Duration,
     grace: Duration,
     on_lost: OnLost,
+    on_asked: OnAsked,
     held_code: Option<u8>,
     strict: bool,
 }
@@ -79,6 +84,7 @@ impl Plan {
             heartbeat: Duration::from_secs(take::promise(&args.heartbeat)?.into()),
             grace: settings::duration(&args.grace).context("--grace")?,
             on_lost: args.on_lost,
+            on_asked: args.on_asked,
             held_code: args.held_code,
             strict: args.strict_release,
         })
@@ -260,7 +266,7 @@ impl Watch<'_> {
     fn until_the_end(&self, keeper: &mut Keeper<'_, '_>) -> Ending {
         let mut next = Next::Renew(Instant::now() + self.plan.heartbeat);
         let mut lost = None;
-        let mut trouble = None;
+        let (mut trouble, mut heard) = (None, None);
         loop {
             let event = match &next {
                 Next::Renew(at) | Next::End(at, _) => {
@@ -286,9 +292,16 @@ impl Watch<'_> {
                     next = Next::Wait;
                 }
                 (Err(RecvTimeoutError::Timeout), Next::Renew(at)) => match keeper.renew() {
-                    Kept::Ours => {
+                    Kept::Ours(ask) => {
                         self.recovered(&mut trouble);
-                        next = Next::Renew(later(at, self.plan.heartbeat));
+                        let is_new = ask.is_some() && ask != heard;
+                        heard = ask;
+                        let asked = is_new && self.plan.on_asked != OnAsked::Ignore;
+                        let ask = if asked { keeper.asked() } else { None };
+                        next = match ask {
+                            Some(ask) => self.heed(&ask, at),
+                            None => Next::Renew(later(at, self.plan.heartbeat)),
+                        };
                     }
                     Kept::Unsure(report) => {
                         self.troubled(&mut trouble, &report);
@@ -312,13 +325,25 @@ impl Watch<'_> {
                 ui.warn("the command goes on without the claim");
                 Next::Wait
             }
-            OnLost::Stop => {
-                let grace = self.plan.grace;
-                let shown = humantime::format_duration(grace);
-                ui.warn(&format!("the command is asked to end, and ended in {shown}"));
-                Next::End(Instant::now() + grace, self.job.ask_to_end())
-            }
+            OnLost::Stop => self.stop(),
         }
+    }
+
+    /// Somebody asks us to stop.
+    fn heed(&self, ask: &Record, at: Instant) -> Next {
+        let ui = self.stage.ui();
+        ui.warn(&format!("the holder is asked {}", human::asked(ask, Utc::now())));
+        match self.plan.on_asked {
+            OnAsked::Stop => self.stop(),
+            OnAsked::Warn | OnAsked::Ignore => Next::Renew(later(at, self.plan.heartbeat)),
+        }
+    }
+
+    fn stop(&self) -> Next {
+        let grace = self.plan.grace;
+        let shown = humantime::format_duration(grace);
+        self.stage.ui().warn(&format!("the command is asked to end, and ended in {shown}"));
+        Next::End(Instant::now() + grace, self.job.ask_to_end())
     }
 
     /// Says that the renewals are not delivered, once for each reason.

@@ -1,0 +1,167 @@
+//! `ask`: ask the holder of a claim to stop. Nothing happens to the claim itself.
+//!
+//! The request is a ref of its own beside the claim, made by the same compare-and-swap, with a record in the same form
+//! that carries the token of the claim it is about. So it says nothing to whoever takes the claim next.
+
+use gix::ObjectId;
+
+use super::{
+    context::Context,
+    look::{Request, Seen},
+    over::NoReason,
+    release::Mark,
+    swap::{self, Swap},
+};
+use crate::{
+    claim::{
+        claim_ref::ClaimRef,
+        commit::Draft,
+        record::{Reading, Record},
+    },
+    cli,
+    held::Records,
+    identity::{self, Identity},
+    output::ClaimReport,
+    settings::ReleaseBy,
+    verdict::{Act, Verdict},
+    wire::{Edit, Reported, Tip},
+};
+
+/// Asks the holder of one claim to stop.
+pub fn run(args: &cli::AskToStop, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
+    let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
+    if args.reason.trim().is_empty() {
+        return Err(NoReason("for the one who is asked").into());
+    }
+    let records = context.records(Some(&claim));
+    let report = match context.look(&claim, &records) {
+        Err(error) => context.report_failure(&claim, error),
+        Ok(Some(seen)) if seen.released().is_none() && seen.asked().is_none() => {
+            request(&args.reason, &claim, &seen, &records, context)?
+        }
+        Ok(seen) => as_it_stands(&claim, seen.as_ref(), &records, context),
+    };
+    Ok(vec![report])
+}
+
+/// Puts the request there, and looks whether it still reaches the one it is for.
+fn request(
+    reason: &str,
+    claim: &ClaimRef,
+    seen: &Seen,
+    records: &Records,
+    context: &mut Context<'_>,
+) -> anyhow::Result<ClaimReport> {
+    let identity = Identity::gather(&context.stage.checkout, context.stage.settings.who.as_deref());
+    let token = seen.token().map_or_else(identity::fresh_token, Ok)?;
+    let name = claim.short().into_owned();
+    let record = Record {
+        host: Some(identity.host),
+        reason: Some(reason.to_owned()),
+        head: Some(seen.id.to_string()),
+        job: identity.job,
+        ..Record::new(name, identity.holder, context.now, token)
+    };
+    let draft = |parent: Option<ObjectId>| Draft {
+        message: record.message(),
+        author: identity.author.clone(),
+        at: record.claimed_at,
+        parent,
+    };
+    // One about a claim of before is replaced, as is the mark of one that was withdrawn.
+    let before = seen.request.as_ref();
+    let swap = Swap {
+        act: if before.is_some() { Act::Over } else { Act::Take },
+        expected: before.map(|ask| ask.id),
+        base: before.and_then(|ask| ask.commit.clone()),
+        draft: Some(&draft),
+        others: Vec::new(),
+    };
+    let (place, none) = (claim.asked(), Records::default());
+    let verdict = swap::drive(&mut context.place(&place, &none), swap).verdict;
+    if let Verdict::Refused(_) | Verdict::Unknown(_) = verdict {
+        let mut report = context.report(claim, verdict, Some(seen), records);
+        report.hints.push(
+            "the claim is as it was; whether its holder is asked shows 'git claim show'".into(),
+        );
+        return Ok(report);
+    }
+    let now = match context.look(claim, records) {
+        Ok(now) => now,
+        Err(error) => return Ok(context.report_failure(claim, error)),
+    };
+    if let (Verdict::Claimed(id), false) =
+        (&verdict, now.as_ref().is_some_and(|now| now.asked().is_some()))
+    {
+        let commit = draft(before.map(|ask| ask.id)).encode(id.kind()).data;
+        withdraw(claim, &Request::at(*id, Tip::Commit(commit)), context);
+    }
+    Ok(as_it_stands(claim, now.as_ref(), records, context))
+}
+
+/// The answer, by what is there.
+fn as_it_stands(
+    claim: &ClaimRef,
+    seen: Option<&Seen>,
+    records: &Records,
+    context: &Context<'_>,
+) -> ClaimReport {
+    match seen {
+        Some(seen) if seen.released().is_none() => match (&seen.request, seen.asked()) {
+            (Some(ask), Some(_)) => {
+                context.report(claim, Verdict::Asked(ask.id), Some(seen), records)
+            }
+            _ => {
+                let mut report =
+                    context.report(claim, Verdict::Moved(seen.id), Some(seen), records);
+                report.hints.push("its holder changed meanwhile, and is not asked".into());
+                report
+            }
+        },
+        _ => {
+            let mut report = context.report(claim, Verdict::Free, None, records);
+            let take = context.command(&format!("take {}", claim.short()));
+            report.hints.push(format!("nobody holds it, so nobody is asked; to take it: {take}"));
+            report
+        }
+    }
+}
+
+/// Removes a request to the holder of `claim`, if it is still the one that was seen: the claim is over.
+pub fn withdraw(claim: &ClaimRef, ask: &Request, context: &mut Context<'_>) {
+    let place = claim.asked();
+    let by = context.stage.settings.release;
+    let mark = match (by, ask.record.reading()) {
+        (_, Some(reading)) if reading.released().is_some() => return,
+        (ReleaseBy::Mark, Some(Reading::Claim(record))) => {
+            Some(Mark::of((**record).clone(), context))
+        }
+        (ReleaseBy::Mark, _) => return,
+        (ReleaseBy::Deletion, _) => None,
+    };
+    let draft = mark.map(|mark| mark.draft(Some(ask.id)));
+    let reported = context.link.update(&Edit {
+        refname: place.full(),
+        expected: Some(ask.id),
+        new: draft.as_ref(),
+        base: ask.commit.as_deref(),
+        others: &[],
+        atomic: false,
+        beside: None,
+    });
+    match reported.reported {
+        // Somebody else did it, or asked anew.
+        Reported::Done(_) | Reported::Unexpected { .. } | Reported::Elsewhere { .. } => {}
+        Reported::Refused { reason: why, .. } => not_withdrawn(claim, &why, context),
+        Reported::Unsent(error) | Reported::Lost { error, .. } => {
+            not_withdrawn(claim, &error.to_string(), context);
+        }
+    }
+}
+
+fn not_withdrawn(claim: &ClaimRef, why: &str, context: &Context<'_>) {
+    context.stage.ui().warn(&format!(
+        "the request to stop at {} could not be removed, which does no harm: {why}",
+        claim.asked().full()
+    ));
+}
