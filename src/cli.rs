@@ -308,6 +308,13 @@ pub struct Claiming {
     /// `0` is not to wait, which is the default. When the time is up the answer is `held` (75), and nothing was touched.
     #[arg(long, value_name = "DURATION", value_hint = ValueHint::Other)]
     pub wait: Option<String>,
+
+    /// While waiting, ask each holder to stop: the newest is to have it
+    ///
+    /// While waiting, ask each holder to stop, as `git claim ask` does, unless it began later than we did: the newest of those
+    /// who ask so is to have the claim, and the others give up (75).
+    #[arg(long, value_name = "REASON", value_hint = ValueHint::Other, requires = "wait")]
+    pub ask: Option<String>,
 }
 
 /// `git claim take`.
@@ -349,7 +356,7 @@ pub struct Take {
     ///
     /// Take over somebody else's claim, if its id is still ID: 7 or more hex digits, as a report showed them. If its
     /// holder renewed or released it since, nothing happens. Needs `--reason`.
-    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "reason", conflicts_with_all = ["resume", "wait"])]
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "reason", conflicts_with_all = ["resume", "wait", "ask"])]
     pub over: Option<String>,
 
     /// Why it is taken over, for the one whose claim it was

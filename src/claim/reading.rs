@@ -142,6 +142,7 @@ fn record(before: &[u8], block: &[u8]) -> Result<Record, String> {
         )?,
         renewed_at: trailers.parsed(key::RENEWED, "a time such as 2026-11-30T16:34:00Z", time)?,
         released_at: trailers.parsed(key::RELEASED, "a time such as 2026-11-30T16:34:00Z", time)?,
+        waited_since: trailers.parsed(key::WAITED, "a time such as 2026-11-30T16:34:00Z", time)?,
         heartbeat: trailers.parsed(key::HEARTBEAT, "a number of seconds above 0", |text| {
             number(text).filter(|seconds| *seconds > 0)
         })?,

@@ -20,6 +20,7 @@ pub(super) mod key {
     pub(crate) const TOKEN: &str = "Claim-Token";
     pub(crate) const RENEWED: &str = "Renewed-At";
     pub(crate) const RELEASED: &str = "Released-At";
+    pub(crate) const WAITED: &str = "Waited-Since";
     pub(crate) const HEARTBEAT: &str = "Heartbeat";
     pub(crate) const TOOK_OVER: &str = "Took-Over";
     pub(crate) const REASON: &str = "Reason";
@@ -28,9 +29,9 @@ pub(super) mod key {
     pub(crate) const JOB: &str = "Job";
     pub(crate) const PROCESS: &str = "Process";
     /// All of them; others are left to later versions and other tools.
-    pub(crate) const ALL: [&str; 15] = [
-        CLAIM, FORMAT, BY, ON, AT, TOKEN, RENEWED, RELEASED, HEARTBEAT, TOOK_OVER, REASON, HEAD,
-        BRANCH, JOB, PROCESS,
+    pub(crate) const ALL: [&str; 16] = [
+        CLAIM, FORMAT, BY, ON, AT, TOKEN, RENEWED, RELEASED, WAITED, HEARTBEAT, TOOK_OVER, REASON,
+        HEAD, BRANCH, JOB, PROCESS,
     ];
 }
 
@@ -115,6 +116,8 @@ pub struct Record {
     pub renewed_at: Option<DateTime<Utc>>,
     /// When it was released, where that is marked rather than done by deleting the ref: nobody holds it any more.
     pub released_at: Option<DateTime<Utc>>,
+    /// Since when its holder waited for it, where the newest of those who wait is to have it.
+    pub waited_since: Option<DateTime<Utc>>,
     /// The promised seconds between renewals.
     pub heartbeat: Option<u32>,
     /// The claim that this one took over.
@@ -151,6 +154,7 @@ impl Record {
             token,
             renewed_at: None,
             released_at: None,
+            waited_since: None,
             heartbeat: None,
             took_over: None,
             reason: None,
@@ -199,6 +203,7 @@ impl Record {
             (key::TOKEN, Some(self.token.to_string())),
             (key::RENEWED, self.renewed_at.map(timestamp)),
             (key::RELEASED, self.released_at.map(timestamp)),
+            (key::WAITED, self.waited_since.map(timestamp)),
             (key::HEARTBEAT, self.heartbeat.map(|seconds| seconds.to_string())),
             (key::TOOK_OVER, took_over),
             (key::REASON, self.reason),
@@ -225,6 +230,7 @@ impl Record {
             token: self.token,
             renewed_at: self.renewed_at.map(whole_seconds),
             released_at: self.released_at.map(whole_seconds),
+            waited_since: self.waited_since.map(whole_seconds),
             heartbeat: self.heartbeat.filter(|seconds| *seconds > 0),
             took_over: self
                 .took_over
@@ -353,6 +359,7 @@ pub(super) mod tests {
             host: Some("ci-7".into()),
             renewed_at: Some(at("2026-11-30T16:36:00Z")),
             released_at: Some(at("2026-11-30T16:38:00Z")),
+            waited_since: Some(at("2026-11-30T16:30:00Z")),
             heartbeat: Some(120),
             took_over: Some(TookOver {
                 id: "4b825dc6".into(),
@@ -396,6 +403,7 @@ Claimed-At: 2026-11-30T16:34:00Z
 Claim-Token: 5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e
 Renewed-At: 2026-11-30T16:36:00Z
 Released-At: 2026-11-30T16:38:00Z
+Waited-Since: 2026-11-30T16:30:00Z
 Heartbeat: 120
 Took-Over: 4b825dc6 Bob <bob@example.com>
 Reason: silent since Monday
@@ -527,8 +535,7 @@ Process: 4711 889123 -
         let first =
             (value(), option::of(note()), person(), option::of(value()), time(), any::<[u8; 16]>());
         let then = (
-            option::of(time()),
-            option::of(time()),
+            (option::of(time()), option::of(time()), option::of(time())),
             option::of(any::<u32>()),
             option::of((value(), value()).prop_map(|(id, who)| TookOver { id, who })),
             option::of(value()),
@@ -543,7 +550,16 @@ Process: 4711 889123 -
         );
         (first, then).prop_map(|(first, then)| {
             let (claim, note, holder, host, claimed_at, token) = first;
-            let (renewed_at, released_at, heartbeat, took_over, reason, head, branch, job, process) = then;
+            let (
+                (renewed_at, released_at, waited_since),
+                heartbeat,
+                took_over,
+                reason,
+                head,
+                branch,
+                job,
+                process,
+            ) = then;
             Record {
                 claim,
                 note,
@@ -553,6 +569,7 @@ Process: 4711 889123 -
                 token: Token::from_bytes(token),
                 renewed_at,
                 released_at,
+                waited_since,
                 heartbeat,
                 took_over,
                 reason,

@@ -45,7 +45,7 @@ pub fn run(args: &cli::AskToStop, context: &mut Context<'_>) -> anyhow::Result<V
 }
 
 /// Puts the request there, and looks whether it still reaches the one it is for.
-fn request(
+pub fn request(
     reason: &str,
     claim: &ClaimRef,
     seen: &Seen,

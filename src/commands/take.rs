@@ -3,6 +3,7 @@
 use std::thread;
 
 use anyhow::Context as _;
+use chrono::{DateTime, Utc};
 
 use super::{
     attempt::{Attempt, Replaced},
@@ -33,6 +34,7 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         claiming: &args.claiming,
         heartbeat: args.heartbeat.as_deref().map(promise).transpose()?,
         process: args.process.as_deref().map(process::typed).transpose()?,
+        since: context.now,
     };
     let claim = wanted.claim(&context.stage.settings.prefix);
     if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
@@ -61,6 +63,8 @@ pub struct Wanted<'a> {
     pub heartbeat: Option<u32>,
     /// The process that is to hold it.
     pub process: Option<Process>,
+    /// When it was first wanted.
+    pub since: DateTime<Utc>,
 }
 
 /// How a take ended.
@@ -84,6 +88,7 @@ impl Wanted<'_> {
         let record = Record {
             note: note.clone(),
             host: Some(identity.host.clone()),
+            waited_since: self.claiming.ask.as_ref().map(|_| self.since),
             heartbeat: self.heartbeat,
             head: head.map(|id| id.to_string()),
             branch: branch.clone(),

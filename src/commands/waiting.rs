@@ -6,14 +6,21 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use super::{
+    ask,
     context::Context,
     look::Seen,
     take::{self, Taken, Wanted},
 };
-use crate::{claim::token::Token, output::human, settings, verdict::Verdict, wait::Patience};
+use crate::{
+    claim::{record::Reading, token::Token},
+    output::human,
+    settings,
+    verdict::Verdict,
+    wait::Patience,
+};
 
 /// Takes it, waiting as long as was asked for; `rest` lets time pass, and says no where the waiting is to end early.
 pub fn take(
@@ -48,6 +55,11 @@ pub fn take(
             return Ok(answer);
         }
         watch.tell(&answer, context);
+        if let Some(reason) = &wanted.claiming.ask
+            && let Some(newer) = watch.ask(reason, wanted, &answer, context)?
+        {
+            return Ok(newer);
+        }
         if polls == 0 {
             context.waits(&format!("waiting for {}", wanted.name), end.left(now));
         }
@@ -65,6 +77,11 @@ enum Sight {
     Free,
     /// It is held, or that cannot be told.
     NotFree(Box<Taken>),
+}
+
+/// `at` as a record would have it.
+fn whole(at: DateTime<Utc>) -> DateTime<Utc> {
+    DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at)
 }
 
 /// What is known from the looks before.
@@ -91,6 +108,34 @@ fn look(wanted: &Wanted<'_>, watch: &mut Watch, context: &mut Context<'_>) -> Si
 }
 
 impl Watch {
+    /// Asks a holder to stop who is older than we are, once; an answer where it is not.
+    fn ask(
+        &mut self,
+        reason: &str,
+        wanted: &Wanted<'_>,
+        answer: &Taken,
+        context: &mut Context<'_>,
+    ) -> anyhow::Result<Option<Taken>> {
+        let Some(seen) = self.seen.as_ref().filter(|seen| Some(seen.id) == answer.report.id) else {
+            return Ok(None);
+        };
+        if let Some(Reading::Claim(record)) = seen.record.reading()
+            && record.waited_since.unwrap_or(record.claimed_at) > whole(wanted.since)
+        {
+            let mut report = answer.report.clone();
+            report.hints.push("its holder began after we did: the newest is to have it".into());
+            return Ok(Some(Taken { report, proof: None }));
+        }
+        if seen.asked().is_none() {
+            context.now = Utc::now();
+            let claim = wanted.claim(&context.stage.settings.prefix);
+            let records = context.records(Some(&claim));
+            // Where it could not be put there, the next look finds that out, and it is tried again.
+            let _ = ask::request(reason, &claim, seen, &records, context)?;
+        }
+        Ok(None)
+    }
+
     /// Says who holds it, at first and whenever that changes.
     fn tell(&mut self, answer: &Taken, context: &Context<'_>) {
         let token = answer.report.record.reading().and_then(|reading| reading.token());

@@ -109,6 +109,7 @@ pub fn run(args: &cli::Run, stage: &Stage) -> anyhow::Result<Finish> {
         claiming: &args.claiming,
         heartbeat: Some(take::promise(&args.heartbeat)?),
         process: process::describe(std::process::id()),
+        since: Utc::now(),
     };
     let claim = wanted.claim(&stage.settings.prefix);
     let (events, inbox) = channel();
