@@ -63,6 +63,11 @@ impl Prefix {
         &self.0
     }
 
+    /// The namespace of the requests to the holders of these claims: `refs/claims-asked/`.
+    pub fn asked(&self) -> Self {
+        Prefix(format!("{}-asked/", self.0.trim_end_matches('/')))
+    }
+
     /// The other namespaces that this program's documentation names: who is set up differently has claims there.
     pub fn others(&self) -> Vec<Prefix> {
         let known = KNOWN.iter().filter(|known| !self.0.eq_ignore_ascii_case(known));

@@ -18,7 +18,7 @@ use gix::{
 use super::{
     context::Context,
     list::NotListed,
-    look::Seen,
+    look::{Request, Seen},
     names::{self, ListError},
 };
 use crate::{
@@ -125,23 +125,35 @@ fn listed(
     prefix: &Prefix,
     names: Option<&BTreeSet<ClaimRef>>,
 ) -> Result<Vec<(ClaimRef, Seen)>, LinkError> {
-    let refs = context.link.list(&[prefix.as_str().as_bytes()])?;
+    let asking = prefix.asked();
+    let refs = context.link.list(&[prefix.as_str().as_bytes(), asking.as_str().as_bytes()])?;
+    let requests: HashMap<BString, ObjectId> = refs
+        .iter()
+        .filter(|found| found.name.starts_with(asking.as_str().as_bytes()))
+        .map(|found| (found.name.clone(), found.id))
+        .collect();
     let claims: Vec<(ClaimRef, Advertised)> = refs
         .into_iter()
         .filter_map(|found| Some((ClaimRef::listed(prefix, found.name.as_ref())?, found)))
         .filter(|(claim, _)| names.is_none_or(|names| names.contains(claim)))
         .collect();
+    let request_to = |claim: &ClaimRef| requests.get(claim.asked().full()).copied();
     let records = context.records(None);
-    let mut tips: HashMap<ObjectId, Tip> = claims
+    let of_interest: Vec<ObjectId> = claims
         .iter()
-        .filter_map(|(_, found)| Some((found.id, context.known(found.id, &records)?)))
+        .flat_map(|(claim, found)| [Some(found.id), request_to(claim)])
+        .flatten()
         .collect();
+    let mut tips: HashMap<ObjectId, Tip> =
+        of_interest.iter().filter_map(|id| Some((*id, context.known(*id, &records)?))).collect();
     let unknown: Vec<ObjectId> =
-        claims.iter().map(|(_, found)| found.id).filter(|id| !tips.contains_key(id)).collect();
+        of_interest.into_iter().filter(|id| !tips.contains_key(id)).collect();
     tips.extend(unknown.iter().copied().zip(context.link.read(&unknown)));
+    let tip = |id| tips.get(&id).cloned().unwrap_or_else(|| Tip::NotRead("no answer".into()));
     let seen = claims.into_iter().map(|(claim, Advertised { id, symref, .. })| {
-        let tip = tips.get(&id).cloned().unwrap_or_else(|| Tip::NotRead("no answer".into()));
-        (claim, Seen { symref: symref.map(|target| target.to_string()), ..Seen::of(id, tip) })
+        let request = request_to(&claim).map(|id| Box::new(Request::at(id, tip(id))));
+        let symref = symref.map(|target| target.to_string());
+        (claim, Seen { symref, request, ..Seen::of(id, tip(id)) })
     });
     Ok(seen.collect())
 }
