@@ -324,8 +324,14 @@ pub struct Take {
     ///
     /// An issue (`42`, `#42`, `issue-42`, a URL that ends in `/issues/42`) or another key of lower-case letters,
     /// digits, `.`, `_` and `-`. One thing has one spelling on the remote, always.
-    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
-    pub name: String,
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other, required = true)]
+    pub names: Vec<String>,
+
+    /// Of several names, take the first that is free
+    ///
+    /// Of several names, take the first that is free, in the given order. `held` (75) is the answer only when all are.
+    #[arg(long, conflicts_with_all = ["resume", "over"])]
+    pub any: bool,
 
     /// What it says.
     #[command(flatten)]
@@ -605,7 +611,7 @@ mod tests {
 
     #[test]
     fn usage_errors_exit_2_and_help_0() {
-        for line in ["", "take", "take 42 43", "take -- -x y", "take -42", "--color red list"] {
+        for line in ["", "take", "release 42 43", "take -- -x y", "take -42", "--color red list"] {
             let words = std::iter::once("git-claim").chain(line.split_whitespace());
             assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line:?}");
         }

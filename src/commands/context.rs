@@ -1,9 +1,12 @@
 //! What the verbs have in common: a link to the remote, what this clone can prove, and a look at a ref.
 
-use std::{io, thread, time::Duration};
+use std::{collections::HashMap, io, thread, time::Duration};
 
 use chrono::{DateTime, Utc};
-use gix::{ObjectId, bstr::BStr};
+use gix::{
+    ObjectId,
+    bstr::{BStr, ByteSlice},
+};
 
 use super::{
     look::{Request, Seen},
@@ -17,7 +20,7 @@ use crate::{
     remote::Way,
     settings::Settings,
     verdict::{Verdict, Whose},
-    wire::{self, Edit, Link, LinkError, Manner, Reported, Terminal, Tip},
+    wire::{self, Advertised, Edit, Link, LinkError, Manner, Reported, Terminal, Tip},
 };
 
 /// A verb at work.
@@ -98,29 +101,16 @@ impl<'a> Context<'a> {
         records: &Records,
         before: Option<&Seen>,
     ) -> Result<Option<Seen>, LinkError> {
-        let asked = claim.asked();
-        let refs = self.link.list(&[claim.full(), asked.full()])?;
-        // A prefix is only that: `issue-4` also brings `issue-42`.
-        let at = |name: &BStr| refs.iter().find(|found| found.name == *name);
-        let ask = at(asked.full()).map(|found| found.id);
-        let found = match at(claim.full()) {
-            Some(found) => Some((found.id, found.symref.clone())),
-            None if records.won() => {
-                // The reading side has answered: a writing side that cannot be asked takes nothing from that.
-                self.link.shown_for_writing(claim.full()).unwrap_or_default().map(|id| (id, None))
-            }
-            None => None,
-        };
-        let seen = found.map(|(id, symref)| {
-            let is_as_before = |before: &&Seen| {
-                before.id == id && before.request.as_ref().map(|request| request.id) == ask
-            };
-            if let Some(before) = before.filter(is_as_before) {
-                return before.clone();
-            }
-            let (tip, request) = self.read_both(id, ask, records);
-            Seen { symref: symref.map(|target| target.to_string()), request, ..Seen::of(id, tip) }
-        });
+        let before = before.map(|seen| (claim.clone(), seen.clone())).into_iter().collect();
+        let mut seen =
+            self.look_at_all(std::slice::from_ref(claim), records, &before)?.pop().flatten();
+        // The reading side has answered: a writing side that cannot be asked takes nothing from that.
+        if seen.is_none()
+            && records.won()
+            && let Ok(Some(id)) = self.link.shown_for_writing(claim.full())
+        {
+            seen = Some(Seen::of(id, tip_in(&self.tips(&[id], records), id)));
+        }
         if let Some(held) = &self.held
             && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))
         {
@@ -137,28 +127,57 @@ impl<'a> Context<'a> {
         on_record.or_else(|| self.stage.checkout.find_commit(&id)).map(Tip::Commit)
     }
 
-    /// Reads a claim's tip and what asks its holder to stop, as far as they are not known here.
-    fn read_both(
+    /// What is at `ids`, read in one go as far as it is not known here.
+    pub fn tips(&mut self, ids: &[ObjectId], records: &Records) -> HashMap<ObjectId, Tip> {
+        let mut tips: HashMap<ObjectId, Tip> =
+            ids.iter().filter_map(|id| Some((*id, self.known(*id, records)?))).collect();
+        let unknown: Vec<ObjectId> =
+            ids.iter().copied().filter(|id| !tips.contains_key(id)).collect();
+        if !unknown.is_empty() {
+            tips.extend(unknown.iter().copied().zip(self.link.read(&unknown)));
+        }
+        tips
+    }
+
+    /// What `claims` hold now, asked for in one exchange: nothing where there is no ref. What did not move since `before` is
+    /// not read again.
+    pub fn look_at_all(
         &mut self,
-        id: ObjectId,
-        ask: Option<ObjectId>,
+        claims: &[ClaimRef],
         records: &Records,
-    ) -> (Tip, Option<Box<Request>>) {
-        let known = [Some(id), ask].map(|id| id.and_then(|id| self.known(id, records)));
-        let missing: Vec<ObjectId> = [Some(id), ask]
-            .into_iter()
-            .zip(&known)
-            .filter_map(|(id, known)| id.filter(|_| known.is_none()))
-            .collect();
-        let mut read =
-            if missing.is_empty() { Vec::new() } else { self.link.read(&missing) }.into_iter();
-        let mut next = |known: Option<Tip>| {
-            known.or_else(|| read.next()).unwrap_or_else(|| Tip::NotRead("no answer".into()))
+        before: &HashMap<ClaimRef, Seen>,
+    ) -> Result<Vec<Option<Seen>>, LinkError> {
+        let asked: Vec<ClaimRef> = claims.iter().map(ClaimRef::asked).collect();
+        let names: Vec<&[u8]> =
+            claims.iter().chain(&asked).map(|claim| claim.full().as_bytes()).collect();
+        let refs = self.link.list(&names)?;
+        // A prefix is only that: `issue-4` also brings `issue-42`.
+        let found: HashMap<&BStr, &Advertised> =
+            refs.iter().map(|found| (found.name.as_bstr(), found)).collect();
+        let id = |claim: &ClaimRef| found.get(claim.full()).map(|found| found.id);
+        let known = |claim: &ClaimRef, asked: &ClaimRef| {
+            before.get(claim).filter(|seen| {
+                Some(seen.id) == id(claim)
+                    && seen.request.as_ref().map(|request| request.id) == id(asked)
+            })
         };
-        let [tip, asking] = known;
-        let tip = next(tip);
-        let request = ask.map(|id| Box::new(Request::at(id, next(asking))));
-        (tip, request)
+        let wanted: Vec<ObjectId> = claims
+            .iter()
+            .zip(&asked)
+            .filter(|(claim, asked)| id(claim).is_some() && known(claim, asked).is_none())
+            .flat_map(|(claim, asked)| [id(claim), id(asked)])
+            .flatten()
+            .collect();
+        let tips = self.tips(&wanted, records);
+        let seen = claims.iter().zip(&asked).map(|(claim, asked)| {
+            let Advertised { id: tip, symref, .. } = found.get(claim.full())?;
+            Some(known(claim, asked).cloned().unwrap_or_else(|| Seen {
+                symref: symref.as_ref().map(ToString::to_string),
+                request: id(asked).map(|ask| Box::new(Request::at(ask, tip_in(&tips, ask)))),
+                ..Seen::of(*tip, tip_in(&tips, *tip))
+            }))
+        });
+        Ok(seen.collect())
     }
 
     /// What is at the ref by which the holder of `claim` is asked to stop.
@@ -288,6 +307,11 @@ impl<'a> Context<'a> {
             format!("git claim {command} --remote {}", gix::quote::single(remote.into()))
         }
     }
+}
+
+/// The tip `id` out of those that were asked for.
+pub fn tip_in(tips: &HashMap<ObjectId, Tip>, id: ObjectId) -> Tip {
+    tips.get(&id).cloned().unwrap_or_else(|| Tip::NotRead("no answer".into()))
 }
 
 /// The ref of one claim on the remote.

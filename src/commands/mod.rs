@@ -49,7 +49,7 @@ use names::ListError;
 use over::NoReason;
 use run::Finish;
 use stage::Stage;
-use take::NoPromise;
+use take::{NoPromise, Several};
 
 /// Does what was typed, tells the outcome, and gives the exit status for it.
 pub fn run(cli: &Cli) -> ExitCode {
@@ -251,6 +251,7 @@ fn sort(error: &anyhow::Error) -> (&'static str, Exit, String) {
         || error.is::<ListError>()
         || error.is::<NoProcess>()
         || error.is::<NoPromise>()
+        || error.is::<Several>()
         || error.is::<SettingsError>()
         || error.is::<RemoteError>()
         || error.is::<NoClone>();

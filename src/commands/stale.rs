@@ -16,7 +16,7 @@ use gix::{
 };
 
 use super::{
-    context::Context,
+    context::{Context, tip_in},
     list::NotListed,
     look::{Request, Seen},
     names::{self, ListError},
@@ -37,7 +37,7 @@ use crate::{
     },
     process,
     verdict::Verdict,
-    wire::{Advertised, LinkError, Tip},
+    wire::{Advertised, LinkError},
 };
 
 /// Reports the claims that are stale; with `--all`, every claim.
@@ -144,16 +144,11 @@ fn listed(
         .flat_map(|(claim, found)| [Some(found.id), request_to(claim)])
         .flatten()
         .collect();
-    let mut tips: HashMap<ObjectId, Tip> =
-        of_interest.iter().filter_map(|id| Some((*id, context.known(*id, &records)?))).collect();
-    let unknown: Vec<ObjectId> =
-        of_interest.into_iter().filter(|id| !tips.contains_key(id)).collect();
-    tips.extend(unknown.iter().copied().zip(context.link.read(&unknown)));
-    let tip = |id| tips.get(&id).cloned().unwrap_or_else(|| Tip::NotRead("no answer".into()));
+    let tips = context.tips(&of_interest, &records);
     let seen = claims.into_iter().map(|(claim, Advertised { id, symref, .. })| {
-        let request = request_to(&claim).map(|id| Box::new(Request::at(id, tip(id))));
+        let request = request_to(&claim).map(|id| Box::new(Request::at(id, tip_in(&tips, id))));
         let symref = symref.map(|target| target.to_string());
-        (claim, Seen { symref, request, ..Seen::of(id, tip(id)) })
+        (claim, Seen { symref, request, ..Seen::of(id, tip_in(&tips, id)) })
     });
     Ok(seen.collect())
 }

@@ -1,6 +1,6 @@
 //! `take`: create the ref, if nobody has; or a child of what is there, where that says that it is released.
 
-use std::thread;
+use std::{collections::HashSet, thread};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
@@ -29,29 +29,46 @@ use crate::{
 
 /// Takes one claim.
 pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
-    let wanted = Wanted {
-        name: ClaimName::parse(&args.name)?,
-        claiming: &args.claiming,
-        heartbeat: args.heartbeat.as_deref().map(promise).transpose()?,
-        process: args.process.as_deref().map(process::typed).transpose()?,
-        since: context.now,
-    };
-    let claim = wanted.claim(&context.stage.settings.prefix);
-    if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
-        return Ok(vec![over::run(&wanted, &claim, id, reason, context)?]);
-    }
-    if args.resume {
-        let records = context.records(Some(&claim));
-        if let Some(report) = resume(&claim, &records, context) {
-            return Ok(vec![report]);
+    let names = args.names.iter().map(|name| ClaimName::parse(name));
+    let mut names = names.collect::<Result<Vec<_>, _>>()?;
+    let heartbeat = args.heartbeat.as_deref().map(promise).transpose()?;
+    let process = args.process.as_deref().map(process::typed).transpose()?;
+    let since = context.now;
+    let mut twice = HashSet::new();
+    names.retain(|name| twice.insert(name.clone()));
+    let wanted: Vec<Wanted<'_>> = names
+        .into_iter()
+        .map(|name| {
+            let process = process.clone();
+            Wanted { name, claiming: &args.claiming, heartbeat, process, since }
+        })
+        .collect();
+    if let [wanted] = wanted.as_slice() {
+        let claim = wanted.claim(&context.stage.settings.prefix);
+        if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
+            return Ok(vec![over::run(wanted, &claim, id, reason, context)?]);
         }
+        if args.resume {
+            let records = context.records(Some(&claim));
+            if let Some(report) = resume(&claim, &records, context) {
+                return Ok(vec![report]);
+            }
+        }
+    } else if !args.any {
+        return Err(Several.into());
     }
     let mut rest = |pause| {
         thread::sleep(pause);
         true
     };
-    Ok(vec![waiting::take(&wanted, context, &mut rest)?.report])
+    let taken = waiting::take(&wanted, args.claiming.wait.as_deref(), context, &mut rest)?;
+    Ok(taken.into_iter().map(|taken| taken.report).collect())
 }
+
+/// Several names, and no word on which.
+#[derive(Debug, thiserror::Error)]
+#[error("several names need --any: the first of them that is free is taken")]
+pub struct Several;
 
 /// A claim that somebody wants, and what it is to say.
 pub struct Wanted<'a> {

@@ -1,9 +1,12 @@
-//! Taking a claim that may be held: now, or the moment it is free.
+//! Taking a claim that may be held: now, or the moment it is free; or one of several, whichever is free first.
 //!
-//! Who waits asks for one ref, seldom, and sends nothing while the claim is held. Waiting is no sign of life and takes
-//! no place in a queue: of all who wait, the remote lets one succeed, and the others go on waiting.
+//! Who waits asks for the refs in question, seldom, and sends nothing while they are held. Waiting is no sign of life and
+//! takes no place in a queue: of all who wait, the remote lets one succeed, and the others go on waiting.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
@@ -15,68 +18,112 @@ use super::{
     take::{self, Taken, Wanted},
 };
 use crate::{
-    claim::{record::Reading, token::Token},
-    output::human,
+    claim::{claim_ref::ClaimRef, record::Reading, token::Token},
+    output::{ClaimReport, human},
     settings,
     verdict::Verdict,
     wait::Patience,
+    wire::LinkError,
 };
 
-/// Takes it, waiting as long as was asked for; `rest` lets time pass, and says no where the waiting is to end early.
+/// Takes the first of `wanted` that is free, waiting as long as was asked for. `rest` lets time pass, and says no where the
+/// waiting is to end early.
+///
+/// Gives the answer about one of them or, where all are held, about each.
 pub fn take(
-    wanted: &Wanted<'_>,
+    wanted: &[Wanted<'_>],
+    wait: Option<&str>,
     context: &mut Context<'_>,
     rest: &mut dyn FnMut(Duration) -> bool,
-) -> anyhow::Result<Taken> {
-    let patience = match &wanted.claiming.wait {
+) -> anyhow::Result<Vec<Taken>> {
+    let patience = match wait {
         Some(typed) => settings::patience(typed).context("--wait")?,
         None => Patience::None,
     };
-    if patience == Patience::None {
-        return take::once(wanted, context);
+    if let ([only], Patience::None) = (wanted, patience) {
+        return Ok(vec![take::once(only, context)?]);
     }
     let end = patience.end(Instant::now());
     let mut watch = Watch::default();
     let mut polls = 0;
     loop {
-        let answer = match look(wanted, &mut watch, context) {
-            Sight::Free => {
-                context.now = Utc::now();
-                let taken = take::once(wanted, context)?;
-                if !matches!(taken.report.verdict, Verdict::Held(_)) {
-                    return Ok(taken);
-                }
-                taken
-            }
-            Sight::NotFree(taken) => *taken,
+        let answers = match round(wanted, &mut watch, context)? {
+            Round::Over(taken) => return Ok(vec![*taken]),
+            Round::NoneFree(answers) => answers,
         };
         let now = Instant::now();
         if end.over(now) {
-            return Ok(answer);
+            return Ok(answers);
         }
-        watch.tell(&answer, context);
-        if let Some(reason) = &wanted.claiming.ask
-            && let Some(newer) = watch.ask(reason, wanted, &answer, context)?
-        {
-            return Ok(newer);
+        for (wanted, answer) in wanted.iter().zip(&answers) {
+            watch.tell(&answer.report, context);
+            if let Some(reason) = &wanted.claiming.ask
+                && let Some(newer) = watch.ask(reason, wanted, &answer.report, context)?
+            {
+                return Ok(vec![newer]);
+            }
         }
         if polls == 0 {
-            context.waits(&format!("waiting for {}", wanted.name), end.left(now));
+            let names: Vec<&str> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
+            context.waits(&format!("waiting for {}", names.join(", ")), end.left(now));
         }
         polls += 1;
         let random = getrandom::u64().unwrap_or_default();
         if !rest(end.within(now, context.stage.settings.polls.pause(polls, random))) {
-            return Ok(answer);
+            return Ok(answers);
         }
     }
 }
 
-/// What a look at the claim leads to.
-enum Sight {
-    /// It can be tried.
-    Free,
-    /// It is held, or that cannot be told.
-    NotFree(Box<Taken>),
+/// What one round of asking came to.
+enum Round {
+    /// The answer is there: one was taken, or it cannot be gone on with.
+    Over(Box<Taken>),
+    /// Each is held, or that cannot be told.
+    NoneFree(Vec<Taken>),
+}
+
+/// Asks how they stand, and tries to take those that are free, in their order.
+fn round(
+    wanted: &[Wanted<'_>],
+    watch: &mut Watch,
+    context: &mut Context<'_>,
+) -> anyhow::Result<Round> {
+    let prefix = &context.stage.settings.prefix;
+    let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
+    let seen = look(&claims, watch, context);
+    let mut answers = Vec::with_capacity(wanted.len());
+    for (number, (wanted, claim)) in wanted.iter().zip(&claims).enumerate() {
+        let records = context.records(Some(claim));
+        let report = match seen.as_ref().map(|seen| seen.get(number).and_then(Option::as_ref)) {
+            Err(error) => context.report_failure(claim, error.clone()),
+            Ok(Some(seen)) if seen.released().is_none() => {
+                context.report(claim, Verdict::Held(seen.id), Some(seen), &records)
+            }
+            Ok(_) => {
+                context.now = Utc::now();
+                let taken = take::once(wanted, context)?;
+                if !matches!(taken.report.verdict, Verdict::Held(_)) {
+                    return Ok(Round::Over(Box::new(taken)));
+                }
+                taken.report
+            }
+        };
+        answers.push(Taken { report, proof: None });
+    }
+    Ok(Round::NoneFree(answers))
+}
+
+fn look(
+    claims: &[ClaimRef],
+    watch: &mut Watch,
+    context: &mut Context<'_>,
+) -> Result<Vec<Option<Seen>>, LinkError> {
+    let records = context.records(None);
+    let seen = context.look_at_all(claims, &records, &watch.seen)?;
+    let pairs = claims.iter().cloned().zip(&seen);
+    watch.seen = pairs.filter_map(|(claim, seen)| Some((claim, seen.clone()?))).collect();
+    Ok(seen)
 }
 
 /// `at` as a record would have it.
@@ -84,27 +131,12 @@ fn whole(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at)
 }
 
-/// What is known from the looks before.
+/// What is known from the rounds before.
 #[derive(Default)]
 struct Watch {
-    seen: Option<Seen>,
-    /// The holder that was told of last, by the token, and whether a look that failed was.
-    told: Option<(Option<Token>, bool)>,
-}
-
-fn look(wanted: &Wanted<'_>, watch: &mut Watch, context: &mut Context<'_>) -> Sight {
-    let claim = wanted.claim(&context.stage.settings.prefix);
-    let records = context.records(Some(&claim));
-    let report = match context.look_again(&claim, &records, watch.seen.as_ref()) {
-        Ok(Some(seen)) if seen.released().is_none() => {
-            let report = context.report(&claim, Verdict::Held(seen.id), Some(&seen), &records);
-            watch.seen = Some(seen);
-            report
-        }
-        Ok(_) => return Sight::Free,
-        Err(error) => context.report_failure(&claim, error),
-    };
-    Sight::NotFree(Box::new(Taken { report, proof: None }))
+    seen: HashMap<ClaimRef, Seen>,
+    /// The holder of each that was told of last, by the token, and whether it could not be told.
+    told: HashMap<ClaimRef, (Option<Token>, bool)>,
 }
 
 impl Watch {
@@ -113,37 +145,36 @@ impl Watch {
         &mut self,
         reason: &str,
         wanted: &Wanted<'_>,
-        answer: &Taken,
+        answer: &ClaimReport,
         context: &mut Context<'_>,
     ) -> anyhow::Result<Option<Taken>> {
-        let Some(seen) = self.seen.as_ref().filter(|seen| Some(seen.id) == answer.report.id) else {
+        let Some(seen) = self.seen.get(&answer.claim).filter(|seen| Some(seen.id) == answer.id)
+        else {
             return Ok(None);
         };
         if let Some(Reading::Claim(record)) = seen.record.reading()
             && record.waited_since.unwrap_or(record.claimed_at) > whole(wanted.since)
         {
-            let mut report = answer.report.clone();
+            let mut report = answer.clone();
             report.hints.push("its holder began after we did: the newest is to have it".into());
             return Ok(Some(Taken { report, proof: None }));
         }
         if seen.asked().is_none() {
             context.now = Utc::now();
-            let claim = wanted.claim(&context.stage.settings.prefix);
-            let records = context.records(Some(&claim));
+            let records = context.records(Some(&answer.claim));
             // Where it could not be put there, the next look finds that out, and it is tried again.
-            let _ = ask::request(reason, &claim, seen, &records, context)?;
+            let _ = ask::request(reason, &answer.claim, seen, &records, context)?;
         }
         Ok(None)
     }
 
     /// Says who holds it, at first and whenever that changes.
-    fn tell(&mut self, answer: &Taken, context: &Context<'_>) {
-        let token = answer.report.record.reading().and_then(|reading| reading.token());
-        let failed = !matches!(answer.report.verdict, Verdict::Held(_));
-        let now = (token, failed);
-        if self.told.replace(now) != Some(now) {
+    fn tell(&mut self, answer: &ClaimReport, context: &Context<'_>) {
+        let token = answer.record.reading().and_then(|reading| reading.token());
+        let now = (token, !matches!(answer.verdict, Verdict::Held(_)));
+        if self.told.insert(answer.claim.clone(), now) != Some(now) {
             let ui = context.stage.ui();
-            ui.say(&human::waiting(&answer.report, Utc::now(), ui));
+            ui.say(&human::waiting(answer, Utc::now(), ui));
         }
     }
 }

@@ -10,6 +10,7 @@ mod keeper;
 use std::{
     io,
     process::ExitStatus,
+    slice,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -118,14 +119,18 @@ pub fn run(args: &cli::Run, stage: &Stage) -> anyhow::Result<Finish> {
 
     let mut signal = None;
     let manner = stage.manner();
-    let taken = waiting::take(&wanted, &mut Context::new(stage, &manner)?, &mut |pause| {
+    let (mut context, wait) = (Context::new(stage, &manner)?, args.claiming.wait.as_deref());
+    let mut taken = waiting::take(slice::from_ref(&wanted), wait, &mut context, &mut |pause| {
         signal = came(inbox.recv_timeout(pause));
         signal.is_none()
     })?;
+    drop(context);
+    let Some(Taken { report, proof }) = taken.pop() else {
+        anyhow::bail!("there is no answer");
+    };
     // From here on nobody is asked for a password: the terminal is the command's.
     let manner = stage.manner_without_terminal();
     let mut context = Context::quiet(stage, &manner)?;
-    let Taken { report, proof } = taken;
     if let Some(signal) = signal.or_else(|| came(inbox.try_recv())) {
         *lock(&phase) = Phase::Releasing;
         let report = match proof {
