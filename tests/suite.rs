@@ -7,6 +7,7 @@
 
 mod support;
 
+mod asking;
 mod credentials;
 mod docs;
 mod doctor;
