@@ -189,6 +189,8 @@ pub enum Whose {
     Ours,
     /// Not ours.
     Others,
+    /// Not ours, and grown from what was to be replaced: a renewal of it or a takeover. So what was to replace it did not.
+    Heirs,
     /// Nobody's: the record says that the claim was released.
     Nobody,
     /// It cannot be told: the record at the tip, or our own, could not be read.
@@ -271,7 +273,9 @@ fn weigh_take(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
     match (doubt, now) {
         // Whatever was said: the ref holds what we sent.
         (_, Now::At(id, Whose::Ours)) => Settled(Verdict::Claimed(id)),
-        (_, Now::At(id, Whose::Others | Whose::Unread(_))) => Settled(Verdict::Held(id)),
+        (_, Now::At(id, Whose::Others | Whose::Heirs | Whose::Unread(_))) => {
+            Settled(Verdict::Held(id))
+        }
         (Doubt::Unexpected(Some(shown)), Now::At(id, Whose::Nobody)) if shown != id => {
             // The reading side lags behind a claim that the writing side shows.
             if expected == Some(id) {
@@ -349,22 +353,31 @@ fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool)
         (Doubt::Unexpected(Some(_)), Now::At(_, Whose::Others)) if left => {
             Settled(Verdict::Released)
         }
-        (Doubt::Unexpected(_) | Doubt::Refused(_), Now::At(id, Whose::Others)) => {
-            Settled(Verdict::Lost(id))
-        }
+        (Doubt::Unexpected(_) | Doubt::Refused(_), Now::At(id, Whose::Others))
+        | (_, Now::At(id, Whose::Heirs)) => Settled(Verdict::Lost(id)),
     }
 }
 
 /// As a release, but what was named is one commit and not "ours": whatever stands there now instead, a renewal by
 /// its living holder above all, stays.
 fn weigh_clear(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
+    use Step::Settled;
     match (doubt, now) {
+        (_, Now::At(id, Whose::Heirs)) => Settled(Verdict::Moved(id)),
+        // Another claim, not grown from the one that was named, after a command of ours that may have made room for it.
+        (Doubt::Lost(_), Now::At(id, Whose::Others)) if Some(id) != expected => {
+            Settled(Verdict::Released)
+        }
+        (Doubt::Unexpected(_), Now::At(id, Whose::Others)) if left && Some(id) != expected => {
+            Settled(Verdict::Released)
+        }
+        (Doubt::Lost(_), Now::At(_, Whose::Unread(why))) => Settled(Verdict::Unknown(why)),
         (_, Now::At(id, Whose::Ours | Whose::Others | Whose::Unread(_)))
             if Some(id) != expected =>
         {
-            Step::Settled(Verdict::Moved(id))
+            Settled(Verdict::Moved(id))
         }
-        (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Step::Settled(Verdict::Moved(id)),
+        (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Settled(Verdict::Moved(id)),
         (doubt, now) => weigh_release(expected, doubt, now, left),
     }
 }
@@ -392,7 +405,7 @@ fn weigh_renew(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
             Settled(Verdict::Renewed(id))
         }
         (Doubt::Unexpected(_), Now::At(id, Whose::Ours)) => Follow(Some(id), Verdict::Yours(id)),
-        (_, Now::At(id, Whose::Others)) => Settled(Verdict::Lost(id)),
+        (_, Now::At(id, Whose::Others | Whose::Heirs)) => Settled(Verdict::Lost(id)),
         (_, Now::At(_, Whose::Unread(why))) => Settled(Verdict::Unknown(why)),
         (Doubt::Unexpected(_), Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
         (Doubt::Refused(reason), Now::NotRead(why)) => Settled(refused_then(&reason, &why)),
@@ -408,7 +421,9 @@ fn weigh_over(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
         (_, Now::At(id, Whose::Ours)) => Settled(Verdict::Claimed(id)),
         // Released meanwhile: it is for everybody to take.
         (_, Now::At(_, Whose::Nobody)) => Settled(Verdict::Free),
-        (_, Now::At(id, Whose::Others | Whose::Unread(_))) if Some(id) != expected => {
+        (_, Now::At(id, Whose::Others | Whose::Heirs | Whose::Unread(_)))
+            if Some(id) != expected =>
+        {
             Settled(Verdict::Moved(id))
         }
         (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Settled(Verdict::Moved(id)),
@@ -475,6 +490,7 @@ mod tests {
             Now::At(id('a'), Whose::Ours),
             Now::At(id('b'), Whose::Ours),
             Now::At(id('b'), Whose::Others),
+            Now::At(id('b'), Whose::Heirs),
             Now::At(id('b'), Whose::Unread("?".into())),
             Now::At(id('a'), Whose::Nobody),
             Now::At(id('b'), Whose::Nobody),
@@ -504,8 +520,8 @@ mod tests {
         table
     }
 
-    // Columns: absent, expected and ours, another and ours, another's, another and unread, expected and released,
-    // another and released, look failed.
+    // Columns: absent, expected and ours, another and ours, another's, another's and grown from the expected, another and
+    // unread, expected and released, another and released, look failed.
     // `x|y`: y with a command of ours under way.
 
     #[test]
@@ -513,11 +529,11 @@ mod tests {
         assert_eq!(
             table(Act::Take, None),
             "\
-absent again/unknown claimed claimed held held again/unknown again/unknown unknown
-other  again/held claimed claimed held held follow/held follow/unknown held
-policy refused claimed claimed held held follow/unknown follow/unknown unknown
-race   again/refused claimed claimed held held follow/unknown follow/unknown unknown
-lost   again/unknown claimed claimed held held follow/unknown follow/unknown unknown
+absent again/unknown claimed claimed held held held again/unknown again/unknown unknown
+other  again/held claimed claimed held held held follow/held follow/unknown held
+policy refused claimed claimed held held held follow/unknown follow/unknown unknown
+race   again/refused claimed claimed held held held follow/unknown follow/unknown unknown
+lost   again/unknown claimed claimed held held held follow/unknown follow/unknown unknown
 "
         );
     }
@@ -527,11 +543,11 @@ lost   again/unknown claimed claimed held held follow/unknown follow/unknown unk
         assert_eq!(
             table(Act::Take, Some(id('a'))),
             "\
-absent follow/unknown claimed claimed held held again/unknown again/unknown unknown
-other  again/held claimed claimed held held again/held follow/unknown held
-policy follow/unknown claimed claimed held held refused follow/unknown unknown
-race   follow/unknown claimed claimed held held again/refused follow/unknown unknown
-lost   follow/unknown claimed claimed held held again/unknown follow/unknown unknown
+absent follow/unknown claimed claimed held held held again/unknown again/unknown unknown
+other  again/held claimed claimed held held held again/held follow/unknown held
+policy follow/unknown claimed claimed held held held refused follow/unknown unknown
+race   follow/unknown claimed claimed held held held again/refused follow/unknown unknown
+lost   follow/unknown claimed claimed held held held again/unknown follow/unknown unknown
 "
         );
     }
@@ -541,11 +557,11 @@ lost   follow/unknown claimed claimed held held again/unknown follow/unknown unk
         assert_eq!(
             table(Act::Over, Some(id('a'))),
             "\
-absent free claimed claimed moved moved free free unknown
-other  again/unknown claimed claimed moved moved free free moved
-policy free claimed claimed moved moved free free unknown
-race   free claimed claimed moved moved free free unknown
-lost   free claimed claimed moved moved free free unknown
+absent free claimed claimed moved moved moved free free unknown
+other  again/unknown claimed claimed moved moved moved free free moved
+policy free claimed claimed moved moved moved free free unknown
+race   free claimed claimed moved moved moved free free unknown
+lost   free claimed claimed moved moved moved free free unknown
 "
         );
         // What was named is still there.
@@ -564,11 +580,11 @@ lost   free claimed claimed moved moved free free unknown
         assert_eq!(
             table(Act::Release, Some(id('a'))),
             "\
-absent free|released again/refused|released follow/unknown|released lost|released unknown|released free|released free|released unknown|released
-other  again/unknown again/unknown follow/unknown lost|released unknown free|released free|released unknown
-policy released refused follow/unknown lost unknown released released unknown
-race   released again/refused follow/unknown lost unknown released released unknown
-lost   released again/unknown follow/unknown released unknown released released unknown
+absent free|released again/refused|released follow/unknown|released lost|released lost|released unknown|released free|released free|released unknown|released
+other  again/unknown again/unknown follow/unknown lost|released lost unknown free|released free|released unknown
+policy released refused follow/unknown lost lost unknown released released unknown
+race   released again/refused follow/unknown lost lost unknown released released unknown
+lost   released again/unknown follow/unknown released lost unknown released released unknown
 "
         );
     }
@@ -578,11 +594,11 @@ lost   released again/unknown follow/unknown released unknown released released 
         assert_eq!(
             table(Act::Clear, Some(id('a'))),
             "\
-absent free|released again/refused|released moved moved moved free|released free|released unknown|released
-other  again/unknown again/unknown moved moved moved free|released free|released moved
-policy released refused moved moved moved released released unknown
-race   released again/refused moved moved moved released released unknown
-lost   released again/unknown moved moved moved released released unknown
+absent free|released again/refused|released moved moved|released moved moved free|released free|released unknown|released
+other  again/unknown again/unknown moved moved|released moved moved free|released free|released moved
+policy released refused moved moved moved moved released released unknown
+race   released again/refused moved moved moved moved released released unknown
+lost   released again/unknown moved released moved unknown released released unknown
 "
         );
     }
@@ -592,11 +608,11 @@ lost   released again/unknown moved moved moved released released unknown
         assert_eq!(
             table(Act::Renew, Some(id('a'))),
             "\
-absent free again/refused follow/yours lost unknown free free unknown
-other  again/unknown again/unknown follow/yours lost unknown free free unknown
-policy free refused renewed lost unknown free free unknown
-race   free again/refused renewed lost unknown free free unknown
-lost   free again/unknown renewed lost unknown free free unknown
+absent free again/refused follow/yours lost lost unknown free free unknown
+other  again/unknown again/unknown follow/yours lost lost unknown free free unknown
+policy free refused renewed lost lost unknown free free unknown
+race   free again/refused renewed lost lost unknown free free unknown
+lost   free again/unknown renewed lost lost unknown free free unknown
 "
         );
     }

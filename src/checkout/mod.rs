@@ -162,8 +162,17 @@ impl Checkout {
         tips
     }
 
-    /// The commit of a local branch, else of a remote-tracking one (`topic` or `origin/topic`; `origin` goes first).
-    pub fn resolve(&self, branch: &str) -> Option<ObjectId> {
+    /// The branch that somebody means, and its commit: a local one, else a remote-tracking one (`topic` or `origin/topic`;
+    /// `origin` goes first), or the one that is checked out (`HEAD`). Its name is the one that it has on the remote.
+    pub fn resolve(&self, branch: &str) -> Option<(String, ObjectId)> {
+        let head;
+        let branch = match branch {
+            "HEAD" | "@" => {
+                head = self.ask(&["symbolic-ref", "--quiet", "HEAD"]);
+                head.trim_ascii_end().to_str().ok()?
+            }
+            named => named,
+        };
         let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
         if branch.is_empty() || branch.contains(['*', '?', '[', '\\']) {
             return None;
@@ -181,7 +190,7 @@ impl Checkout {
             &exact[1],
             &anywhere,
         ]);
-        let mut found: Vec<(usize, ObjectId)> = Vec::new();
+        let mut found: Vec<(usize, &[u8], ObjectId)> = Vec::new();
         for line in listing.lines() {
             let (id, name) = line.split_once_str(" ")?;
             // A pattern also matches what lies below it.
@@ -190,10 +199,16 @@ impl Checkout {
                 (rest == branch.as_bytes()).then_some(exact.len())
             });
             if let (Some(rank), Ok(id)) = (rank, ObjectId::from_hex(id)) {
-                found.push((rank, id));
+                found.push((rank, name, id));
             }
         }
-        found.into_iter().min_by_key(|(rank, _)| *rank).map(|(_, id)| id)
+        let (_, full, id) = found.into_iter().min_by_key(|(rank, ..)| *rank)?;
+        // Without the name of the remote, which is this clone's own.
+        let name = match full.strip_prefix(b"refs/remotes/") {
+            Some(tracking) => tracking.split_once_str("/")?.1,
+            None => full.strip_prefix(b"refs/heads/")?,
+        };
+        Some((name.to_str_lossy().into_owned(), id))
     }
 
     /// The raw commit `id`, without the loose object header, if it happens to be here.
@@ -380,9 +395,13 @@ mod tests {
             let tips = checkout.known_tips(9);
             assert_eq!((tips.len(), tips[0].to_string()), (1, head));
             assert_eq!(checkout.hash_kind(), Some(tips[0].kind()));
-            assert_eq!(checkout.resolve("main"), Some(tips[0]));
-            assert_eq!(checkout.resolve("topic"), Some(tips[0]));
-            assert_eq!(checkout.resolve("origin/topic"), Some(tips[0]));
+            let is = |typed: &str, name: &str| {
+                assert_eq!(checkout.resolve(typed), Some((name.to_owned(), tips[0])), "{typed}");
+            };
+            is("main", "main");
+            is("HEAD", "main");
+            is("topic", "topic");
+            is("origin/topic", "topic");
             assert_eq!(checkout.resolve("nothing"), None);
             let raw = sandbox.git(&name, &["cat-file", "commit", "HEAD"]);
             let found = checkout.find_commit(&tips[0]).unwrap();

@@ -30,7 +30,7 @@ use crate::{
 /// Asks the holder of one claim to stop.
 pub fn run(args: &cli::AskToStop, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
-    if args.reason.trim().is_empty() {
+    if !args.reason.contains(char::is_alphanumeric) {
         return Err(NoReason("for the one who is asked").into());
     }
     let records = context.records(Some(&claim));

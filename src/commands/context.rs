@@ -15,10 +15,11 @@ use super::{
 };
 use crate::{
     claim::{claim_ref::ClaimRef, record::Reading},
+    escape,
     held::{Held, HeldRecord, Records},
     output::{ClaimReport, History, Shown, ui::Progress},
-    remote::Way,
-    settings::Settings,
+    remote::{Way, redacted},
+    settings::{self, ReleaseBy, Settings},
     verdict::{Verdict, Whose},
     wire::{self, Advertised, Edit, Link, LinkError, Manner, Reported, Terminal, Tip},
 };
@@ -192,9 +193,29 @@ impl<'a> Context<'a> {
         }))
     }
 
+    /// What is at `other`, where the same claim would be for somebody who is set up differently, if it is a claim that
+    /// somebody holds.
+    pub fn held_at(&mut self, other: &ClaimRef) -> Result<Option<Seen>, LinkError> {
+        let records = self.records(Some(other));
+        let Some(seen) = self.look(other, &records)?.filter(|seen| seen.released().is_none())
+        else {
+            return Ok(None);
+        };
+        // Among branches a name alone makes no claim: it may be one that people work on.
+        let by_hand = matches!(seen.record.reading(), Some(Reading::ByHand(_)));
+        if by_hand && other.full().starts_with(b"refs/heads/") {
+            self.stage.ui().warn(&format!(
+                "there is a branch {} that was made by hand, and not taken for a claim",
+                escape::line(&other.full().to_str_lossy())
+            ));
+            return Ok(None);
+        }
+        Ok(Some(seen))
+    }
+
     /// The ref of `claim`, to be swapped.
     pub fn place<'c>(&'c mut self, claim: &'c ClaimRef, records: &'c Records) -> Ref<'c, 'a> {
-        Ref { context: self, claim, records, asked: None }
+        Ref { context: self, claim, records, asked: None, near: false }
     }
 
     /// A report about what was seen.
@@ -291,8 +312,9 @@ impl<'a> Context<'a> {
 
     /// A command to suggest, which means the same remote as this one. Credentials typed in a URL are left out.
     pub fn command(&self, command: &str) -> String {
+        let git = self.git();
         let Settings { remote, remote_typed: true, .. } = &self.stage.settings else {
-            return format!("git claim {command}");
+            return format!("{git} claim {command}");
         };
         let to = &self.stage.to;
         let remote = match (&to.name, remote.as_deref()) {
@@ -302,10 +324,37 @@ impl<'a> Context<'a> {
         };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@:/._~+-".contains(&byte);
         if remote.bytes().all(plain) {
-            format!("git claim {command} --remote {remote}")
+            format!("{git} claim {command} --remote {remote}")
         } else {
-            format!("git claim {command} --remote {}", gix::quote::single(remote.into()))
+            format!("{git} claim {command} --remote {}", gix::quote::single(remote.into()))
         }
+    }
+
+    /// `git`, with what was said by `git -c` about where the claims are and how they end.
+    fn git(&self) -> String {
+        let Settings { prefix, release, remote, remote_typed, .. } = &self.stage.settings;
+        let said = self.stage.checkout.environment().text("GIT_CONFIG_PARAMETERS");
+        let said = said.unwrap_or_default().to_ascii_lowercase();
+        let release = match release {
+            ReleaseBy::Deletion => "delete",
+            ReleaseBy::Mark => "mark",
+        };
+        let remote = remote.as_deref().filter(|_| !remote_typed).unwrap_or_default();
+        let mut git = String::from("git");
+        for (key, value) in [
+            (settings::PREFIX, prefix.as_str()),
+            (settings::RELEASE, release),
+            (settings::REMOTE, remote),
+        ] {
+            if !value.is_empty() && said.contains(&format!("'{}'", key.to_ascii_lowercase())) {
+                let setting = format!("{key}={}", redacted(value));
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@:/._~+-=".contains(&byte);
+                let quoted = gix::quote::single(setting.as_str().into()).to_string();
+                git.push_str(" -c ");
+                git.push_str(if setting.bytes().all(plain) { &setting } else { &quoted });
+            }
+        }
+        git
     }
 }
 
@@ -321,6 +370,7 @@ pub struct Ref<'c, 'a> {
     records: &'c Records,
     /// What the ref beside it held at the last update, by which somebody asks the holder to stop.
     pub asked: Option<ObjectId>,
+    near: bool,
 }
 
 impl Place for Ref<'_, '_> {
@@ -328,6 +378,7 @@ impl Place for Ref<'_, '_> {
         let asked = self.claim.asked();
         let updated = self.context.link.update(&Edit { beside: Some(asked.full()), ..*edit });
         self.asked = updated.beside;
+        self.near |= updated.near;
         updated.reported
     }
 
@@ -336,15 +387,10 @@ impl Place for Ref<'_, '_> {
     }
 
     fn look_elsewhere(&mut self, other: &ClaimRef, id: ObjectId) -> Option<Seen> {
-        let records = self.context.records(Some(other));
-        let seen = match self.context.look(other, &records) {
-            Ok(seen) => seen?,
-            Err(error) => Seen::of(id, Tip::NotRead(error.to_string())),
-        };
-        // Among branches a name alone makes no claim: it may be one that people work on.
-        let by_hand = matches!(seen.record.reading(), Some(Reading::ByHand(_)));
-        let branch = other.full().starts_with(b"refs/heads/");
-        (seen.released().is_none() && !(branch && by_hand)).then_some(seen)
+        match self.context.held_at(other) {
+            Ok(seen) => seen,
+            Err(error) => Some(Seen::of(id, Tip::NotRead(error.to_string()))),
+        }
     }
 
     fn whose(&self, seen: &Seen) -> Whose {
@@ -357,5 +403,9 @@ impl Place for Ref<'_, '_> {
 
     fn refname(&self) -> Vec<u8> {
         self.claim.full().to_vec()
+    }
+
+    fn near(&self) -> bool {
+        self.near
     }
 }

@@ -5,6 +5,7 @@ use gix::ObjectId;
 
 use crate::{
     claim::{
+        chain,
         record::{Reading, Record},
         token::Token,
     },
@@ -100,6 +101,12 @@ impl Seen {
         self.record.reading().and_then(Reading::released)
     }
 
+    /// Whether it grew from the claim with the tip `id` and `token`: by a renewal, or as a child of that very commit.
+    pub fn grew_from(&self, id: ObjectId, token: Option<Token>) -> bool {
+        let parent = self.commit.as_deref().and_then(chain::first_parent);
+        parent == Some(id) || token.is_some() && self.token() == token
+    }
+
     /// The record of ours that proves it ours: of the same tip, or with the same token at an earlier one. Nothing proves
     /// ours what is released.
     pub fn proof<'r>(&self, records: &'r Records) -> Option<&'r HeldRecord> {
@@ -134,7 +141,7 @@ pub fn verdict(seen: Option<&Seen>, records: &Records) -> Verdict {
     match seen.map(|seen| (seen.id, seen.whose(records))) {
         None | Some((_, Whose::Nobody)) => Verdict::Free,
         Some((id, Whose::Ours)) => Verdict::Yours(id),
-        Some((id, Whose::Others)) => Verdict::Lost(id),
+        Some((id, Whose::Others | Whose::Heirs)) => Verdict::Lost(id),
         Some((_, Whose::Unread(why))) => {
             Verdict::Unknown(format!("it is there, but whose it is cannot be told: {why}"))
         }

@@ -73,7 +73,9 @@ pub fn read(
             return Err(ListError::Long { list: list.into(), number });
         }
         let line = String::from_utf8_lossy(&line);
-        let Some(typed) = name_in(&line) else { continue };
+        // Some systems begin their files so.
+        let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
+        let Some(typed) = name_in(line) else { continue };
         let name = ClaimRef::typed(prefix, typed).map_err(|error| ListError::Name {
             list: list.into(),
             number,
@@ -111,6 +113,8 @@ mod tests {
         let text = b"# closed this week\n\n  42 \r\n#43\n#\n#comment\n\t# 44\nIssue-0042\nproj-1\n\
                      https://example.com/o/r/issues/7\nrefs/claims/Odd/one";
         assert_eq!(names(text).unwrap(), ["Odd/one", "issue-42", "issue-43", "issue-7", "proj-1"]);
+        assert_eq!(names("\u{feff}42\r\n43\r\n".as_bytes()).unwrap(), ["issue-42", "issue-43"]);
+        assert!(names("42\n\u{feff}43\n".as_bytes()).is_err());
         assert_eq!(names(b"").unwrap(), [""; 0]);
         assert_eq!(names(b"\n\n").unwrap(), [""; 0]);
     }

@@ -23,7 +23,7 @@ use crate::{
 
 /// Whoever bears on somebody else's claim has to say why.
 #[derive(Debug, thiserror::Error)]
-#[error("--reason is empty: say why, {0}")]
+#[error("--reason says nothing: say why, {0}")]
 pub struct NoReason(pub &'static str);
 
 /// Takes `claim` over from whoever holds it as `id`.
@@ -35,7 +35,8 @@ pub fn run(
     context: &mut Context<'_>,
 ) -> anyhow::Result<ClaimReport> {
     let named = Abbreviated::parse(id)?;
-    if reason.trim().is_empty() {
+    // The one that a report's command leaves to be filled in says nothing either.
+    if !reason.contains(char::is_alphanumeric) {
         return Err(NoReason("for the one whose claim it was").into());
     }
     context.held()?;
@@ -65,6 +66,12 @@ pub fn run(
     let mut report = attempt.settle(context, outcome).report;
     match (&report.verdict, now) {
         (Verdict::Claimed(_), _) => report.displaced = Some(seen.record),
+        (Verdict::Moved(id), _) if pending => {
+            let id = id.to_hex_with_len(12);
+            report.hints.push(format!(
+                "its id is {id} now; the answer was lost, so whether it was taken over in between cannot be told: it is not yours"
+            ));
+        }
         (Verdict::Moved(_), Some(now)) => report = moved(claim, &named, &now, &records, context),
         (Verdict::Free, now) => report = gone(claim, now.as_ref(), &records, context),
         (Verdict::Unknown(_), _) if pending => {

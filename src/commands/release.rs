@@ -19,7 +19,7 @@ use crate::{
     cli,
     held::{HeldRecord, Records},
     identity::{self, Identity},
-    output::ClaimReport,
+    output::{ClaimReport, Shown},
     settings::{self, ReleaseBy},
     verdict::{Act, Verdict, Whose},
     wire::Tip,
@@ -149,9 +149,15 @@ fn named(
         (ReleaseBy::Deletion, _) => None,
         (ReleaseBy::Mark, Some(_)) => Some(Mark::over(claim, &seen, context)?),
         (ReleaseBy::Mark, None) => {
-            let why =
-                "its commit could not be read, or it is none, so nothing can be marked as released";
-            return Ok(context.report(claim, Verdict::Unknown(why.into()), Some(&seen), &records));
+            let verdict = match &seen.record {
+                Shown::NotRead(why) => Verdict::Unknown(format!(
+                    "its commit could not be read, so it cannot be marked as released: {why}"
+                )),
+                Shown::Read(_) | Shown::Unasked => Verdict::Refused(
+                    "it points at no commit, so it cannot be marked as released".into(),
+                ),
+            };
+            return Ok(context.report(claim, verdict, Some(&seen), &records));
         }
     };
     let mut place = context.place(claim, &records);

@@ -36,6 +36,7 @@ use crate::{
         stale::{Assessment, BranchNow, Survey},
     },
     process,
+    settings::ReleaseBy,
     verdict::Verdict,
     wire::{Advertised, LinkError},
 };
@@ -215,6 +216,9 @@ fn clear(
     if seen.symref.is_some() {
         return Err("it is a symbolic ref, which its server's owner can remove");
     }
+    if context.stage.settings.release == ReleaseBy::Mark && seen.commit.is_none() {
+        return Err("no mark can be put on what is no commit, or was not read");
+    }
     let name = match claim.name() {
         Some(name) => name.to_string(),
         // Git's rules allow what a shell acts on.
@@ -234,8 +238,7 @@ fn clear(
 
 /// The command that takes the claim over; none for one of this clone, nor where no child of its tip could be put.
 fn take_over(claim: &ClaimRef, seen: &Seen, mine: bool, context: &Context<'_>) -> Option<String> {
-    let could_be_a_commit = seen.commit.is_some() || matches!(seen.record, Shown::NotRead(_));
-    if mine || seen.symref.is_some() || !could_be_a_commit {
+    if mine || seen.symref.is_some() || seen.commit.is_none() {
         return None;
     }
     let id = seen.id.to_hex_with_len(12);

@@ -10,7 +10,8 @@ use gix::{ObjectId, bstr::BString};
 
 use super::look::Seen;
 use crate::{
-    claim::{claim_ref::ClaimRef, commit::Draft},
+    claim::{claim_ref::ClaimRef, commit::Draft, record::Reading},
+    output::Shown,
     verdict::{self, Act, Now, Step, Verdict, Whose},
     wait,
     wire::{Edit, LinkError, Reported},
@@ -30,6 +31,8 @@ pub trait Place {
     fn pause(&mut self, pause: Duration);
     /// The full name of the ref.
     fn refname(&self) -> Vec<u8>;
+    /// Whether the writing side showed that the namespaces of the other places are in use.
+    fn near(&self) -> bool;
 }
 
 /// What is to be done to one ref.
@@ -59,6 +62,8 @@ pub struct Outcome {
     pub commit: Option<String>,
     /// Where else the claim stands, and what is there, so that nothing was sent.
     pub elsewhere: Option<(ClaimRef, Seen)>,
+    /// Whether the namespaces of the others are in use at all.
+    pub near: bool,
 }
 
 /// The end of a look at the ref.
@@ -90,6 +95,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
         pending: false,
         commit: None,
         elsewhere: None,
+        near: false,
     };
     let refname = place.refname();
     let mut sent = Vec::new();
@@ -129,7 +135,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
             Err(doubt) => {
                 let left = outcome.pending;
                 let now;
-                (now, outcome.looked) = look(place, swap.act, &sent);
+                (now, outcome.looked) = look(place, &swap, &sent);
                 // Hosts have refused with words and done it all the same.
                 outcome.pending |= refused && matches!(now, Now::NotRead(_));
                 verdict::weigh(swap.act, swap.expected, doubt, now, left)
@@ -151,6 +157,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
             break;
         }
     }
+    outcome.near = place.near();
     match &outcome.verdict {
         // Final only if no earlier command of ours can still land.
         Verdict::Refused(why) if outcome.pending => outcome.verdict = Verdict::Unknown(why.clone()),
@@ -168,22 +175,34 @@ fn sent_by(reported: &Reported) -> Option<ObjectId> {
     }
 }
 
-fn look(place: &mut dyn Place, act: Act, sent: &[ObjectId]) -> (Now, Looked) {
+fn look(place: &mut dyn Place, swap: &Swap<'_>, sent: &[ObjectId]) -> (Now, Looked) {
     match place.look() {
         Ok(None) => (Now::Absent, Looked::Absent),
         Ok(Some(seen)) => {
-            let whose = match act {
+            let whose = match swap.act {
                 // Also where it is what a release of ours put there.
                 _ if seen.released().is_some() => Whose::Nobody,
                 _ if sent.contains(&seen.id) => Whose::Ours,
-                // A take can only have been won with what it sent; a clearing names a commit, not a holder.
-                Act::Take | Act::Over | Act::Clear => Whose::Others,
+                // A take can only have been won with what it sent.
+                Act::Take => Whose::Others,
+                // A clearing and a takeover name a commit, not a holder.
+                Act::Over | Act::Clear => match &seen.record {
+                    Shown::NotRead(why) => Whose::Unread(why.clone()),
+                    _ if grew(&seen, swap) => Whose::Heirs,
+                    _ => Whose::Others,
+                },
                 Act::Release | Act::Renew => place.whose(&seen),
             };
             (Now::At(seen.id, whose), Looked::At(seen))
         }
         Err(error) => (Now::NotRead(error.to_string()), Looked::No),
     }
+}
+
+/// Whether what is there grew from what was to be replaced.
+fn grew(seen: &Seen, swap: &Swap<'_>) -> bool {
+    let token = swap.base.as_deref().and_then(|base| Reading::of_commit(base).token());
+    swap.expected.is_some_and(|id| seen.id != id && seen.grew_from(id, token))
 }
 
 fn new_commit(draft: Option<&Draft>, verdict: &Verdict) -> Option<String> {
@@ -200,12 +219,9 @@ mod tests {
     use gix::hash::Kind;
 
     use super::*;
-    use crate::{
-        claim::{
-            record::{Person, Reading, Record},
-            token::Token,
-        },
-        output::Shown,
+    use crate::claim::{
+        record::{Person, Record},
+        token::Token,
     };
 
     /// A remote that answers from a script.
@@ -289,6 +305,10 @@ mod tests {
 
         fn refname(&self) -> Vec<u8> {
             b"refs/claims/issue-4".to_vec()
+        }
+
+        fn near(&self) -> bool {
+            false
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     attempt::{Attempt, Replaced},
     context::Context,
     look::{self, Seen},
-    over, waiting,
+    over, release, waiting,
 };
 use crate::{
     claim::{
@@ -19,7 +19,7 @@ use crate::{
         record::{Process, Record},
         token::Token,
     },
-    cli,
+    cli, escape,
     held::{HeldRecord, Records},
     identity::{self, Identity},
     output::ClaimReport,
@@ -101,14 +101,14 @@ impl Wanted<'_> {
     /// The record that it is taken with, at the present time of `context`.
     pub fn record(&self, context: &Context<'_>, identity: &Identity, token: Token) -> Record {
         let cli::Claiming { note, branch, .. } = self.claiming;
-        let head = branch.as_deref().and_then(|branch| context.stage.checkout.resolve(branch));
+        let found = branch.as_deref().and_then(|branch| context.stage.checkout.resolve(branch));
         let record = Record {
             note: note.clone(),
             host: Some(identity.host.clone()),
             waited_since: self.claiming.ask.as_ref().map(|_| self.since),
             heartbeat: self.heartbeat,
-            head: head.map(|id| id.to_string()),
-            branch: branch.clone(),
+            head: found.as_ref().map(|(_, id)| id.to_string()),
+            branch: found.map(|(name, _)| name).or_else(|| branch.clone()),
             job: identity.job.clone(),
             process: self.process.clone(),
             ..Record::new(self.name.to_string(), identity.holder.clone(), context.now, token)
@@ -147,11 +147,24 @@ pub fn once(wanted: &Wanted<'_>, context: &mut Context<'_>) -> anyhow::Result<Ta
     let attempt = Attempt::begin(context, &claim, &records, record, identity)?;
     // Whoever looks for the claim in another place must not win beside us.
     let elsewhere = stage.settings.prefix.others();
-    let others = elsewhere.iter().map(|prefix| wanted.claim(prefix)).collect();
-    let mut outcome = attempt.send(context, Act::Take, Replaced::default(), others);
-    let (elsewhere, pending) = (outcome.elsewhere.take(), outcome.pending);
+    let others: Vec<ClaimRef> = elsewhere.iter().map(|prefix| wanted.claim(prefix)).collect();
+    let mut outcome = attempt.send(context, Act::Take, Replaced::default(), others.clone());
+    let (mut elsewhere, pending, near) = (outcome.elsewhere.take(), outcome.pending, outcome.near);
     let seen = outcome.looked.seen().cloned();
     let mut taken = attempt.settle(context, outcome);
+    // The comparison of the remote is about one ref; somebody who looks elsewhere may have won there at the same time.
+    if let Some(proof) = &taken.proof
+        && let Verdict::Claimed(_) = taken.report.verdict
+        && (near || stage.settings.prefix != Prefix::default())
+        && let Some(found) = taken_elsewhere(&others, context)
+    {
+        let own = Records { own: vec![proof.clone()], ..Records::default() };
+        taken = Taken { report: release::own(&claim, own, context), proof: None };
+        if taken.report.verdict != Verdict::Released {
+            return Ok(taken);
+        }
+        elsewhere = Some(found);
+    }
     if let Some((other, seen)) = elsewhere {
         taken.report = held_elsewhere(&other, &seen, context);
     } else {
@@ -178,6 +191,21 @@ fn resume(claim: &ClaimRef, records: &Records, context: &mut Context<'_>) -> Opt
     }
     context.keep(claim, seen.proof(records)?, &seen);
     Some(context.report(claim, Verdict::Claimed(seen.id), Some(&seen), records))
+}
+
+/// Where else the same claim is held, now that we have it here.
+fn taken_elsewhere(others: &[ClaimRef], context: &mut Context<'_>) -> Option<(ClaimRef, Seen)> {
+    others.iter().find_map(|other| match context.held_at(other) {
+        Ok(seen) => Some((other.clone(), seen?)),
+        Err(error) => {
+            context.stage.ui().warn(&format!(
+                "whether the claim is held at {} as well could not be told: {}",
+                other.full(),
+                escape::line(&error.to_string())
+            ));
+            None
+        }
+    })
 }
 
 /// The same claim is held where others look for it.

@@ -27,8 +27,8 @@ use super::{
 };
 use crate::claim::chain;
 
-/// A record of ours is under a kilobyte; a commit larger than this is not shown.
-const LARGEST_COMMIT: u64 = 1024 * 1024;
+/// A record of ours is under a kilobyte; a commit larger than this is not shown. A batch of them is in memory at once.
+const LARGEST_COMMIT: u64 = 128 * 1024;
 /// A server that cannot leave out trees sends them; past this much we hang up.
 const LARGEST_PACK: usize = 8 * 1024 * 1024;
 

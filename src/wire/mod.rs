@@ -18,7 +18,7 @@ mod ssh;
 mod tcp;
 pub mod words;
 
-use std::{collections::HashMap, path::PathBuf, time::Duration};
+use std::{cell::Cell, collections::HashMap, path::PathBuf, time::Duration};
 
 use gix::{
     ObjectId,
@@ -177,6 +177,8 @@ pub struct Updated {
     pub reported: Reported,
     /// What the writing side showed for [`Edit::beside`].
     pub beside: Option<ObjectId>,
+    /// Whether it showed any ref in the namespaces of [`Edit::others`].
+    pub near: bool,
 }
 
 /// What `name` holds, if it is among the refs that were shown.
@@ -185,8 +187,12 @@ fn value(shown: &[Advertised], name: &BStr) -> Option<ObjectId> {
 }
 
 impl Edit<'_> {
-    /// Whether the advertisement of a ref called `name` matters.
-    fn concerns(&self, name: &BStr) -> bool {
+    /// Whether the advertisement of a ref called `name` matters; notes in `near` that one of its kind is there at all.
+    fn concerns(&self, name: &BStr, near: &Cell<bool>) -> bool {
+        let namespace = |other: &BString| other.rfind_byte(b'/').map_or(0, |end| end + 1);
+        if self.others.iter().any(|other| name.starts_with(&other[..namespace(other)])) {
+            near.set(true);
+        }
         name == self.refname
             || self.beside == Some(name)
             || self.others.iter().any(|other| other == name)
@@ -205,8 +211,9 @@ impl Edit<'_> {
     }
 
     /// This end, with what was told along.
-    fn ended(&self, shown: &[Advertised], reported: Reported) -> Updated {
-        Updated { reported, beside: self.beside.and_then(|name| value(shown, name)) }
+    fn ended(&self, shown: &[Advertised], near: &Cell<bool>, reported: Reported) -> Updated {
+        let beside = self.beside.and_then(|name| value(shown, name));
+        Updated { reported, beside, near: near.get() }
     }
 }
 
@@ -269,6 +276,6 @@ pub enum LinkError {
 impl From<LinkError> for Updated {
     /// Nothing was sent.
     fn from(error: LinkError) -> Self {
-        Updated { reported: Reported::Unsent(error), beside: None }
+        Updated { reported: Reported::Unsent(error), beside: None, near: false }
     }
 }

@@ -4,7 +4,7 @@
 //! expected value travels with the command for the server to compare again under its lock. There is no
 //! way to ask for an update without saying what it replaces.
 
-use std::io::Write;
+use std::{cell::Cell, io::Write};
 
 use gix::{
     ObjectId,
@@ -37,8 +37,9 @@ pub fn shown(
 
 /// Carries out `edit` on a fresh connection to receive-pack.
 pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Updated {
-    match advertisement::read(&mut conversation, |name| edit.concerns(name)) {
-        Ok(greeting) => edit.ended(&greeting.refs, answer(conversation, &greeting, edit)),
+    let near = Cell::new(false);
+    match advertisement::read(&mut conversation, |name| edit.concerns(name, &near)) {
+        Ok(greeting) => edit.ended(&greeting.refs, &near, answer(conversation, &greeting, edit)),
         Err(error) => error.into(),
     }
 }

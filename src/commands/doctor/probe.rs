@@ -452,6 +452,10 @@ impl Place for Probe<'_, '_> {
     fn refname(&self) -> Vec<u8> {
         self.claim.full().to_vec()
     }
+
+    fn near(&self) -> bool {
+        false
+    }
 }
 
 /// The command that clears `claim` if it is still `id`.

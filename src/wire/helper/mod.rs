@@ -12,6 +12,7 @@
 mod process;
 
 use std::{
+    cell::Cell,
     collections::{HashMap, HashSet},
     process::Command,
 };
@@ -199,11 +200,13 @@ impl<'a> Helper<'a> {
     ) -> Result<Updated, LinkError> {
         if edit.atomic && !process.grants("atomic true")? {
             let reason = format!("git remote-{} cannot move several refs together", self.name);
-            return Ok(edit.ended(&[], Reported::Refused { sent: None, reason }));
+            let reported = Reported::Refused { sent: None, reason };
+            return Ok(Updated { reported, beside: None, near: false });
         }
-        let (refs, kind) = process.list(" for-push", |name| edit.concerns(name))?;
+        let near = Cell::new(false);
+        let (refs, kind) = process.list(" for-push", |name| edit.concerns(name, &near))?;
         if let Some(reported) = edit.compared_with(&refs) {
-            return Ok(edit.ended(&refs, reported));
+            return Ok(edit.ended(&refs, &near, reported));
         }
         if let Some(clone) = self.manner.hash.filter(|clone| *clone != kind) {
             return Err(LinkError::Local(format!(
@@ -237,7 +240,7 @@ impl<'a> Helper<'a> {
             Ok(Answer::Error(reason)) => Reported::Refused { sent, reason },
             Err(error) => Reported::Lost { sent, error },
         };
-        Ok(edit.ended(&refs, reported))
+        Ok(edit.ended(&refs, &near, reported))
     }
 
     /// Has a helper without a connection for us fetch `tips`, and all that is behind them, by the names they were
