@@ -166,6 +166,16 @@ fn a_claim_under_the_other_namespace_is_never_free(kind: Kind) {
     let _ = in_branches(&["take", "42"]).is(75, "held issue-42 by Alice Example");
     let _ = clone.claim(&["release", "42"]).is(0, "released issue-42 ");
 
+    // What only looks says so too.
+    let _ = clone.claim(&["take", "44"]).is(0, "claimed issue-44 ");
+    for args in [
+        &["show", "44"][..],
+        &["verify", "44"],
+        &["take", "44", "--over", "1234567", "--reason", "why"],
+    ] {
+        let _ = in_branches(args).is(3, "free issue-44").says("it is held at refs/claims/issue-44");
+    }
+
     // A mark there is nobody's, and a branch that happens to be called so is no claim.
     let _ = in_branches(&["take", "42"]).is(0, "claimed issue-42 ");
     let _ = clone
@@ -175,7 +185,53 @@ fn a_claim_under_the_other_namespace_is_never_free(kind: Kind) {
     let _ = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ");
     let main = remote.git(&["rev-parse", "main"]);
     remote.git(&["update-ref", "refs/heads/claims/issue-43", &main]);
-    let _ = clone.claim(&["take", "43"]).is(0, "claimed issue-43 ");
+    let taken = clone.claim(&["take", "43"]).is(0, "claimed issue-43 ");
+    let _ = taken.says("a branch refs/heads/claims/issue-43 that was made by hand");
+}
+
+/// Clones that are set up differently, all at once: the comparison of the remote is about one ref only.
+#[test]
+fn clones_of_both_namespaces_race_and_never_two_win() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let first = sandbox.clone(&remote, "first");
+    // Somebody is set up so: then the other side looks twice.
+    let main = remote.git(&["rev-parse", "main"]);
+    remote.git(&["update-ref", "refs/heads/claims/proj-1", &main]);
+    let crowd: Vec<Clone> = (0..4)
+        .map(|number| {
+            let name = format!("c{number}");
+            sandbox.copy("first", &name);
+            let clone = sandbox.at(&name);
+            if number % 2 == 1 {
+                clone.set("claim.prefix", "refs/heads/claims/");
+            }
+            clone
+        })
+        .collect();
+    drop(first);
+    let crowd = Arc::new(crowd);
+    for number in 0..15 {
+        let start = Arc::new(Barrier::new(crowd.len()));
+        let runners: Vec<_> = (0..crowd.len())
+            .map(|who| {
+                let (crowd, start) = (Arc::clone(&crowd), Arc::clone(&start));
+                thread::spawn(move || {
+                    start.wait();
+                    crowd[who].claim(&["take", &format!("issue-{number}")])
+                })
+            })
+            .collect();
+        let outputs: Vec<Output> = runners.into_iter().map(|run| run.join().unwrap()).collect();
+        let told: String = outputs.iter().map(ToString::to_string).collect();
+        let won = outputs.iter().filter(|output| output.code == Some(0)).count();
+        assert!(won <= 1, "{told}");
+        let held = outputs.iter().filter(|output| output.code == Some(75)).count();
+        assert_eq!(won + held, outputs.len(), "{told}");
+        let refs = remote.refs();
+        let there = refs.lines().filter(|line| line.ends_with(&format!("/issue-{number}"))).count();
+        assert_eq!(there, won, "{refs}\n{told}");
+    }
 }
 
 #[test]

@@ -733,3 +733,80 @@ fn by_path_it_is_one_program_and_three_questions() {
     assert_eq!(packets.matches("> version 2").count(), 1, "{packets}");
     assert!(packets.contains("< ref-prefix refs/heads/main"), "{packets}");
 }
+
+#[test]
+fn records_as_large_as_a_commit_may_be_do_not_fill_the_memory() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    remote.set("pack.window", "0");
+    let note = "n".repeat(1_000_000);
+    let mut script = String::new();
+    for number in 1..=400 {
+        let message = format!("claim {number}\n\n{note}{number}\n");
+        script.push_str(&format!(
+            "commit refs/claims/issue-{number}\ncommitter A <a@example.com> 1764500000 +0000\n\
+             data {}\n{message}\n",
+            message.len()
+        ));
+    }
+    remote.git_input(&["fast-import", "--quiet"], &script);
+    let clone = sandbox.empty(&remote, "a");
+    // The address space, of which less than this is ever used.
+    let limited = clone.shell("ulimit -v 700000; exec git-claim stale --all").go();
+    assert_eq!(limited.code, Some(0), "{limited}");
+    assert!(limited.stdout.contains("400 of 400 claims"), "{}", limited.verdict());
+}
+
+#[test]
+fn a_branch_is_recorded_by_the_name_that_it_has_on_the_remote() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    clone.git(&["switch", "--quiet", "--create", "fix"]);
+    clone.git(&["push", "--quiet", "origin", "fix"]);
+    for (number, typed) in ["fix", "origin/fix", "HEAD", "refs/heads/fix"].iter().enumerate() {
+        let name = (number + 1).to_string();
+        let _ = clone.claim(&["take", &name, "--branch", typed]).is(0, "claimed");
+        let record = remote.record(&format!("issue-{name}"));
+        assert!(record.contains("\nBranch: fix"), "{typed}\n{record}");
+        let stale = clone.claim(&["stale", "--all", &name]);
+        assert!(stale.stdout.contains("which is the recorded head"), "{typed}\n{stale}");
+    }
+}
+
+#[test]
+fn the_commands_keep_what_was_said_by_git_c() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    sandbox.copy("a", "b");
+    let other = sandbox.at("b");
+    let options = ["-c", "claim.prefix=refs/locks/", "-c", "claim.release=mark", "claim"];
+    let claim = |clone: &Clone, args: &[&str]| clone.run_git(&[&options[..], args].concat()).go();
+    let _ = claim(&clone, &["take", "7"]).is(0, "claimed issue-7 ");
+    let stale = claim(&other, &["stale", "--all"]);
+    let line = stale.stdout.lines().find(|line| line.contains("clear it:")).unwrap();
+    let command = line.split_once("clear it:").unwrap().1.trim();
+    assert!(
+        command.starts_with("git -c claim.prefix=refs/locks/ -c claim.release=mark claim release"),
+        "{command}"
+    );
+    let _ = other.shell(command).go().is(0, "released issue-7 ");
+    let refs = remote.refs();
+    assert!(refs.contains("refs/locks/issue-7"), "{refs}");
+    let stale = claim(&other, &["stale", "--all"]);
+    assert!(stale.stdout.contains("none of 0 claims"), "{stale}");
+}
+
+#[test]
+fn a_reason_that_was_left_to_be_filled_in_says_nothing() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let id = clone.claim(&["take", "7"]).is(0, "claimed").id();
+    for reason in ["…", "...", " ", "\u{2014}"] {
+        let refused = clone.claim(&["take", "7", "--over", &id, "--reason", reason]);
+        assert_eq!(refused.code, Some(2), "{refused}");
+    }
+    assert_eq!(remote.tip("issue-7"), Some(id));
+}

@@ -192,3 +192,40 @@ fn a_takeover_whose_answer_was_lost_is_found_again() {
     assert_eq!(remote.tip("issue-42"), Some(id));
     let _ = alice.claim(&["verify", "42"]).is(3, "lost issue-42 to Bob Example");
 }
+
+/// The server applies a deletion and keeps silent past the time-out; meanwhile somebody else takes the claim.
+#[test]
+fn a_clearing_that_landed_without_an_answer_made_room_for_the_next() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let [alice, bob, carol] = clones(&sandbox, &remote, ["Alice", "Bob", "Carol"]);
+    let slow = sandbox.path("slow");
+    let hook = format!(
+        "test \"$1\" = committed && test -e {0} && rm {0} && sleep 3; exit 0",
+        slow.display()
+    );
+    for (act, code, verdict) in [
+        (&["release", "42", "--timeout", "2s", "--expect"][..], 0, "released issue-42 "),
+        (&["take", "42", "--reason", "why", "--timeout", "2s", "--over"], 3, "moved issue-42 by "),
+    ] {
+        let id = alice.claim(&["take", "42"]).is(0, "claimed").id();
+        std::fs::write(&slow, "").unwrap();
+        remote.hook("reference-transaction", &hook);
+        let run = bob.run(&[act, &[&id]].concat());
+        let bobs = thread::spawn(move || run.go());
+        while slow.exists() {
+            thread::sleep(std::time::Duration::from_millis(10));
+        }
+        // Bob's is done, and he does not know it.
+        let carols = match code {
+            0 => carol.claim(&["take", "42"]),
+            _ => over(&carol, &remote.tip("issue-42").unwrap()),
+        };
+        let carols = carols.is(0, "claimed issue-42 ").id();
+        let told = bobs.join().unwrap().is(code, verdict);
+        assert!(!told.stderr.contains("nothing was"), "{told}");
+        assert_eq!(remote.tip("issue-42"), Some(carols));
+        remote.unhook("reference-transaction");
+        let _ = carol.claim(&["release", "42"]).is(0, "released");
+    }
+}

@@ -213,6 +213,27 @@ impl<'a> Context<'a> {
         Ok(Some(seen))
     }
 
+    /// Where else `claim`, which is free here, is held by somebody who is set up differently, for people.
+    pub fn elsewhere(&mut self, claim: &ClaimRef) -> Option<String> {
+        let name = claim.name()?;
+        self.stage.settings.prefix.others().iter().find_map(|prefix| {
+            let other = ClaimRef::new(prefix, &name);
+            // The answer about this namespace stands, whatever keeps the other from being asked.
+            self.held_at(&other).ok().flatten()?;
+            Some(self.differs(&other))
+        })
+    }
+
+    /// What to know about a claim that is held at `other`.
+    pub fn differs(&self, other: &ClaimRef) -> String {
+        format!(
+            "it is held at {}, and {} is {} here: all who share the claims need the same",
+            other.full(),
+            settings::PREFIX,
+            self.stage.settings.prefix
+        )
+    }
+
     /// The ref of `claim`, to be swapped.
     pub fn place<'c>(&'c mut self, claim: &'c ClaimRef, records: &'c Records) -> Ref<'c, 'a> {
         Ref { context: self, claim, records, asked: None, near: false }

@@ -106,9 +106,13 @@ fn gone(
     claim: &ClaimRef,
     seen: Option<&Seen>,
     records: &Records,
-    context: &Context<'_>,
+    context: &mut Context<'_>,
 ) -> ClaimReport {
     let mut report = context.report(claim, Verdict::Free, seen, records);
+    if let Some(elsewhere) = context.elsewhere(claim) {
+        report.hints.push(format!("nothing was taken over: {elsewhere}"));
+        return report;
+    }
     let take = context.command(&format!("take {}", claim.short()));
     report.hints.push(format!(
         "it is gone: released or cleared since; nothing was taken over. To take it like anybody: {take}"

@@ -23,7 +23,11 @@ pub fn run(args: &cli::Show, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let records = context.records(Some(&claim));
     let report = match context.look(&claim, &records) {
         Err(error) => context.report_failure(&claim, error),
-        Ok(None) => context.report(&claim, Verdict::Free, None, &records),
+        Ok(None) => {
+            let mut report = context.report(&claim, Verdict::Free, None, &records);
+            report.hints.extend(context.elsewhere(&claim));
+            report
+        }
         Ok(Some(seen)) => {
             let verdict = match seen.released() {
                 None => Verdict::Shown(seen.id),

@@ -212,12 +212,7 @@ fn taken_elsewhere(others: &[ClaimRef], context: &mut Context<'_>) -> Option<(Cl
 fn held_elsewhere(other: &ClaimRef, seen: &Seen, context: &Context<'_>) -> ClaimReport {
     let records = context.records(Some(other));
     let mut report = context.report(other, Verdict::Held(seen.id), Some(seen), &records);
-    report.hints.push(format!(
-        "it is at {}, and {} is set to {} here: all who share the claims need the same",
-        other.full(),
-        settings::PREFIX,
-        context.stage.settings.prefix
-    ));
+    report.hints.push(context.differs(other));
     report
 }
 

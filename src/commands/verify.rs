@@ -1,7 +1,7 @@
 //! `verify`: is it still ours?
 
 use super::{context::Context, look};
-use crate::{claim::claim_ref::ClaimRef, cli, output::ClaimReport};
+use crate::{claim::claim_ref::ClaimRef, cli, output::ClaimReport, verdict::Verdict};
 
 /// Asks the remote about one claim, and compares with what this clone can prove.
 pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
@@ -26,5 +26,8 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
         report.hints.extend(context.copied(&claim, &report.verdict, &records));
     }
     report.hints.extend(context.unsure(&report.verdict, &records));
+    if report.verdict == Verdict::Free {
+        report.hints.extend(context.elsewhere(&claim));
+    }
     Ok(vec![report])
 }
