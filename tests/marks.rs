@@ -211,7 +211,7 @@ fn clones_of_both_namespaces_race_and_never_two_win() {
         .collect();
     drop(first);
     let crowd = Arc::new(crowd);
-    for number in 0..15 {
+    for number in 1..=15 {
         let start = Arc::new(Barrier::new(crowd.len()));
         let runners: Vec<_> = (0..crowd.len())
             .map(|who| {

@@ -770,7 +770,7 @@ fn a_branch_is_recorded_by_the_name_that_it_has_on_the_remote() {
         let record = remote.record(&format!("issue-{name}"));
         assert!(record.contains("\nBranch: fix"), "{typed}\n{record}");
         let stale = clone.claim(&["stale", "--all", &name]);
-        assert!(stale.stdout.contains("which is the recorded head"), "{typed}\n{stale}");
+        assert!(stale.stdout.contains(", the recorded head"), "{typed}\n{stale}");
     }
 }
 
