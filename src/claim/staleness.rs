@@ -6,7 +6,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::record::{Reading, Record};
+use super::{
+    age,
+    record::{Reading, Record},
+};
 
 /// What is still in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,19 @@ pub enum Finding {
 }
 
 impl Finding {
+    /// What was found, in words that a takeover can give as its reason.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Unreadable(_) => "its record cannot be read".to_owned(),
+            Self::ClockAhead { by } => format!("stamped {} ahead", age::span(*by)),
+            Self::Silent { promised, missed } => {
+                format!("{missed} promised renewals missed, one every {promised} s")
+            }
+            Self::Old { quiet_for } => format!("no sign of life for {}", age::span(*quiet_for)),
+            Self::IssueClosed => "the issue is closed".to_owned(),
+        }
+    }
+
     /// Its one word, for programs.
     pub fn word(&self) -> &'static str {
         match self {

@@ -140,6 +140,33 @@ impl<'a> Context<'a> {
         tips
     }
 
+    /// What is at `ids`, read in batches: of many tips only the records are kept, whatever else their commits hold.
+    pub fn records_at(
+        &mut self,
+        ids: &[ObjectId],
+        records: &Records,
+        read: bool,
+    ) -> HashMap<ObjectId, Shown> {
+        const BATCH: usize = 256;
+        let mut found: HashMap<ObjectId, Shown> = HashMap::new();
+        let mut unknown = Vec::new();
+        for id in ids {
+            match self.known(*id, records) {
+                Some(tip) => drop(found.insert(*id, Seen::of(*id, tip).record)),
+                None => unknown.push(*id),
+            }
+        }
+        if read {
+            for batch in unknown.chunks(BATCH) {
+                let tips = self.link.read(batch);
+                found.extend(
+                    batch.iter().zip(tips).map(|(id, tip)| (*id, Seen::of(*id, tip).record)),
+                );
+            }
+        }
+        found
+    }
+
     /// What `claims` hold now, asked for in one exchange: nothing where there is no ref. What did not move since `before` is
     /// not read again.
     pub fn look_at_all(

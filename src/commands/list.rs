@@ -1,7 +1,5 @@
 //! `list`: the claims on the remote, by one `ls-refs`; where releases are marks, the tips are read too.
 
-use std::collections::HashMap;
-
 use gix::ObjectId;
 
 use super::{context::Context, look::Seen};
@@ -12,7 +10,7 @@ use crate::{
     output::{ClaimReport, Shown},
     settings::ReleaseBy,
     verdict::Verdict,
-    wire::{Advertised, LinkError, Tip},
+    wire::{Advertised, LinkError},
 };
 
 /// Lists all claims; with `--long`, reads the records that this clone does not know.
@@ -27,19 +25,13 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         .collect();
     claims.sort_by_cached_key(|(claim, _)| order(claim));
     let records = context.records(None);
-    let mut tips: HashMap<ObjectId, Tip> =
-        claims.iter().filter_map(|(_, id)| Some((*id, context.known(*id, &records)?))).collect();
+    let ids: Vec<ObjectId> = claims.iter().map(|(_, id)| *id).collect();
     // A name alone does not tell whether its claim was released by a mark.
-    if args.long || context.stage.settings.release == ReleaseBy::Mark {
-        let unknown: Vec<ObjectId> =
-            claims.iter().map(|(_, id)| *id).filter(|id| !tips.contains_key(id)).collect();
-        tips.extend(unknown.iter().copied().zip(context.link.read(&unknown)));
-    }
+    let read = args.long || context.stage.settings.release == ReleaseBy::Mark;
+    let found = context.records_at(&ids, &records, read);
     let rows = claims.into_iter().filter_map(|(claim, id)| {
-        let seen = match tips.get(&id) {
-            Some(tip) => Seen::of(id, tip.clone()),
-            None => Seen { id, record: Shown::Unasked, commit: None, symref: None, request: None },
-        };
+        let record = found.get(&id).cloned().unwrap_or(Shown::Unasked);
+        let seen = Seen { id, record, commit: None, symref: None, request: None };
         if seen.released().is_some() {
             return None;
         }

@@ -16,7 +16,7 @@ use gix::{
 };
 
 use super::{
-    context::{Context, tip_in},
+    context::Context,
     list::NotListed,
     look::{Request, Seen},
     names::{self, ListError},
@@ -26,7 +26,7 @@ use crate::{
         claim_ref::ClaimRef,
         prefix::Prefix,
         record::{Reading, Record},
-        staleness::{self, Limits},
+        staleness::{self, Finding, Limits},
     },
     cli, escape,
     held::{HeldRecord, Records},
@@ -145,11 +145,13 @@ fn listed(
         .flat_map(|(claim, found)| [Some(found.id), request_to(claim)])
         .flatten()
         .collect();
-    let tips = context.tips(&of_interest, &records);
+    let found = context.records_at(&of_interest, &records, true);
+    let record = |id| found.get(&id).cloned().unwrap_or(Shown::Unasked);
     let seen = claims.into_iter().map(|(claim, Advertised { id, symref, .. })| {
-        let request = request_to(&claim).map(|id| Box::new(Request::at(id, tip_in(&tips, id))));
+        let request =
+            request_to(&claim).map(|id| Box::new(Request { id, record: record(id), commit: None }));
         let symref = symref.map(|target| target.to_string());
-        (claim, Seen { symref, request, ..Seen::of(id, tip_in(&tips, id)) })
+        (claim, Seen { id, record: record(id), commit: None, symref, request })
     });
     Ok(seen.collect())
 }
@@ -186,13 +188,14 @@ fn judged(
         let is_closed = closed.is_some_and(|closed| closed.contains(&claim));
         let here = record(&report).filter(|record| record.host.as_deref() == Some(host.as_str()));
         let process = here.and_then(|record| record.process.as_ref()).map(process::state);
+        let findings = staleness::judge(reading, is_closed, now, limits);
         let assessment = Assessment {
-            findings: staleness::judge(reading, is_closed, now, limits),
             last_sign_of_life: reading.ok().and_then(staleness::last_sign_of_life),
             branch: None,
             process,
             clear: clear(&claim, &seen, report.mine, context),
-            take_over: take_over(&claim, &seen, report.mine, context),
+            take_over: take_over(&claim, &seen, report.mine, &findings, context),
+            findings,
         };
         Judged { report, assessment }
     });
@@ -216,8 +219,9 @@ fn clear(
     if seen.symref.is_some() {
         return Err("it is a symbolic ref, which its server's owner can remove");
     }
-    if context.stage.settings.release == ReleaseBy::Mark && seen.commit.is_none() {
-        return Err("no mark can be put on what is no commit, or was not read");
+    let unread = matches!(seen.record, Shown::NotRead(_));
+    if context.stage.settings.release == ReleaseBy::Mark && unread {
+        return Err("no mark can be put on what was not read");
     }
     let name = match claim.name() {
         Some(name) => name.to_string(),
@@ -236,13 +240,22 @@ fn clear(
     })
 }
 
-/// The command that takes the claim over; none for one of this clone, nor where no child of its tip could be put.
-fn take_over(claim: &ClaimRef, seen: &Seen, mine: bool, context: &Context<'_>) -> Option<String> {
-    if mine || seen.symref.is_some() || seen.commit.is_none() {
+/// The command that takes the claim over; none for one of this clone, nor where there is no record of a holder to displace.
+fn take_over(
+    claim: &ClaimRef,
+    seen: &Seen,
+    mine: bool,
+    findings: &[Finding],
+    context: &Context<'_>,
+) -> Option<String> {
+    let holder = seen.record.reading().and_then(Reading::holder);
+    if mine || seen.symref.is_some() || holder.is_none() {
         return None;
     }
     let id = seen.id.to_hex_with_len(12);
-    Some(context.command(&format!("take {} --over {id} --reason '…'", claim.name()?)))
+    // For one that is in order there is a reason only if somebody has it.
+    let reason = findings.first().map_or_else(|| "…".to_owned(), Finding::reason);
+    Some(context.command(&format!("take {} --over {id} --reason '{reason}'", claim.name()?)))
 }
 
 /// Asks where the recorded branches are now, in the same conversation.
