@@ -22,9 +22,11 @@ mod races;
 mod records;
 mod regressions;
 mod remotes;
+mod run;
 mod stale;
 mod takeover;
 mod verdicts;
+mod waiting;
 
 /// A file that is not listed above would never be compiled, and its tests would pass by silence.
 #[test]

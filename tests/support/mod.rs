@@ -14,7 +14,7 @@ pub(crate) mod sandbox;
 pub(crate) mod servers;
 pub(crate) mod snapshot;
 
-pub(crate) use output::Output;
+pub(crate) use output::{Output, until};
 pub(crate) use remote::{Kind, Remote, kinds};
 pub(crate) use sandbox::{Clone, Sandbox};
 pub(crate) use snapshot::snapshot;

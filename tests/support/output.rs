@@ -7,14 +7,19 @@ use std::{
     ffi::OsStr,
     fmt,
     fs::File,
-    io::{Read, Seek, Write},
+    io::{Seek, Write},
+    os::unix::fs::FileExt,
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// A command that never ends is a failed test, not a hung one.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Between two looks at something that is waited for.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// One command to run, in an environment that was cleared and then filled from an allow-list.
 pub(crate) struct Run {
@@ -76,9 +81,16 @@ impl Run {
 
     /// Runs to the end; `meanwhile` is given the number of the process.
     #[track_caller]
-    pub(crate) fn go_while(mut self, meanwhile: impl FnOnce(u32)) -> Output {
-        let (mut stdout, mut stderr) =
-            (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    pub(crate) fn go_while(self, meanwhile: impl FnOnce(u32)) -> Output {
+        let running = self.start();
+        meanwhile(running.pid());
+        running.end()
+    }
+
+    /// Starts it, and does not wait.
+    #[track_caller]
+    pub(crate) fn start(mut self) -> Running {
+        let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         let mut input = tempfile::tempfile().unwrap();
         input.write_all(&self.input).unwrap();
         input.rewind().unwrap();
@@ -86,45 +98,119 @@ impl Run {
             .stdin(if self.input.is_empty() { Stdio::null() } else { input.into() })
             .stdout(stdout.try_clone().unwrap())
             .stderr(stderr.try_clone().unwrap());
-        let mut child = match self.command.spawn() {
+        let child = match self.command.spawn() {
             Ok(child) => child,
             Err(error) => panic!("cannot start {}: {error}", self.shown),
         };
-        meanwhile(child.id());
+        Running { child, shown: self.shown, stdout, stderr, started: Instant::now() }
+    }
+}
+
+/// A command that runs. It ends with this value.
+pub(crate) struct Running {
+    child: Child,
+    shown: String,
+    stdout: File,
+    stderr: File,
+    started: Instant,
+}
+
+impl Running {
+    /// The number of the process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal, unless it has ended and was seen to.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        if !self.has_ended() {
+            let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+            kill_process(pid.unwrap(), signal).unwrap();
+        }
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// What it has said so far.
+    pub(crate) fn stdout(&self) -> String {
+        text(&self.stdout)
+    }
+
+    /// What it has said so far on standard error.
+    pub(crate) fn stderr(&self) -> String {
+        text(&self.stderr)
+    }
+
+    /// Waits until it has said `words` on standard error.
+    #[track_caller]
+    pub(crate) fn until_it_says(&mut self, words: &str) {
         let started = Instant::now();
+        while !self.stderr().contains(words) {
+            let over = self.has_ended() || started.elapsed() > LIMIT;
+            assert!(!over || self.stderr().contains(words), "it never said `{words}`\n{self}");
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Output {
         let mut pause = Duration::from_millis(1);
         let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
+            if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if started.elapsed() > LIMIT {
-                let _ = child.kill();
-                let _ = child.wait();
-                panic!(
-                    "no end after {LIMIT:?}: {}\nstdout:\n{}\nstderr:\n{}",
-                    self.shown,
-                    text(&mut stdout),
-                    text(&mut stderr)
-                );
-            }
+            assert!(self.started.elapsed() <= LIMIT, "no end after {LIMIT:?}\n{self}");
             std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(10));
+            pause = (pause * 2).min(PAUSE);
         };
         Output {
-            shown: self.shown,
+            shown: self.shown.clone(),
             code: status.code(),
             status: status.to_string(),
-            stdout: text(&mut stdout),
-            stderr: text(&mut stderr),
+            stdout: self.stdout(),
+            stderr: self.stderr(),
         }
     }
 }
 
-fn text(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    file.rewind().unwrap();
-    file.read_to_end(&mut bytes).unwrap();
-    String::from_utf8_lossy(&bytes).into_owned()
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "$ {}", self.shown)?;
+        writeln!(f, "--- stdout\n{}--- stderr\n{}---", self.stdout(), self.stderr())
+    }
+}
+
+/// Waits until `holds`.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() <= LIMIT, "waited {LIMIT:?} in vain: {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Reads without moving the place where the child writes, which is the same open file.
+fn text(file: &File) -> String {
+    let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read_at(&mut bytes[read..], read as u64).unwrap() {
+            0 => break,
+            count => read += count,
+        }
+    }
+    String::from_utf8_lossy(&bytes[..read]).into_owned()
 }
 
 /// What a command said, and how it ended.

@@ -1,0 +1,1 @@
+//! Waiting for a claim that somebody holds.
