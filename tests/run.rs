@@ -1,14 +1,10 @@
 //! `run`: the command and its claim, from the first exchange to the last, under everything that can come between.
 
-use std::{fs, path::Path, sync::Arc, thread};
+use std::{fs, path::Path, thread};
 
 use rustix::process::Signal;
 
-use crate::support::{
-    Clone, Kind, Output, Remote, Sandbox, kinds, on,
-    output::{Run, Running},
-    servers, until,
-};
+use crate::support::{Clone, Kind, Remote, Sandbox, kinds, on, output::Run, servers, until};
 
 const SIGNALS: [(Signal, i32); 4] =
     [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1), (Signal::QUIT, 3)];
@@ -204,7 +200,9 @@ fn jobs_of_one_clone_have_claims_of_their_own() {
         running
     });
     let _ = under(&clone, "1", &[], "true").go().is(75, "held issue-1 by");
-    until("both were renewed", || ["issue-1", "issue-2"].iter().all(|n| moves(&remote, n).len() > 2));
+    until("both were renewed", || {
+        ["issue-1", "issue-2"].iter().all(|n| moves(&remote, n).len() > 2)
+    });
     fs::write(mark(&sandbox, "go", "1"), "").unwrap();
     assert_eq!(one.end().code, Some(0));
     assert!(remote.tip("issue-1").is_none() && remote.tip("issue-2").is_some());
@@ -212,4 +210,465 @@ fn jobs_of_one_clone_have_claims_of_their_own() {
     assert_eq!(two.end().code, Some(0));
     came_and_went(&remote, "issue-2");
     nothing_on_record(&clone);
+}
+
+/// Holds up what a server is asked for where `when` (a condition in `$2` and `$3`, the old and the new value) is true:
+/// the hook says in the file `held-<claim>` that it was reached, and goes on once `on-<claim>` is there.
+fn hold_up(sandbox: &Sandbox, remote: &Remote, when: &str) {
+    let dir = sandbox.path("").display().to_string();
+    remote.hook(
+        "update",
+        &format!(
+            "zero() {{ case $1 in *[!0]*) false ;; esac; }}\nname=${{1##*/}}\n\
+             if {when}; then echo >>{dir}/held-$name; until test -e {dir}/on-$name; do sleep 0.02; done; fi"
+        ),
+    );
+}
+
+fn let_on(sandbox: &Sandbox, name: &str) {
+    fs::write(mark(sandbox, "on", name), "").unwrap();
+}
+
+/// Runs `test` for each signal at once, each with a name of its own for the claim.
+fn with_each_signal(test: impl Fn(&str, Signal, i32) + Sync) {
+    thread::scope(|scope| {
+        for (signal, number) in SIGNALS {
+            let test = &test;
+            scope.spawn(move || test(&format!("sig-{number}"), signal, number));
+        }
+    });
+}
+
+on!(a_signal_while_the_claim_is_taken: path, daemon, ssh, https);
+/// The command has left: its answer is waited for, so that what landed can be given back. Nothing is started.
+fn a_signal_while_the_claim_is_taken(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    hold_up(&sandbox, &remote, "zero $2");
+    with_each_signal(|name, signal, number| {
+        let ran = mark(&sandbox, "ran", name);
+        let mut running = under(&clone, name, &[], &format!("touch {ran}")).start();
+        appears(&mark(&sandbox, "held", name));
+        running.signal(signal);
+        let_on(&sandbox, name);
+        let output = running.end();
+        let _ = output.is(128 + number, &format!("released {name} "));
+        came_and_went(&remote, name);
+        assert!(!Path::new(&ran).exists());
+    });
+    nothing_on_record(&clone);
+    assert_eq!(sandbox.left_running(), Vec::<String>::new());
+}
+
+/// Who does not want to wait for the answer is not made to: the record stays, by which the claim is known as ours.
+#[test]
+fn a_second_signal_while_the_claim_is_taken() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::daemon()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    hold_up(&sandbox, &remote, "zero $2");
+    let mut running = under(&clone, "42", &[], "true").start();
+    appears(&mark(&sandbox, "held", "issue-42"));
+    running.signal(Signal::INT);
+    // The two must not melt into one.
+    thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!running.has_ended());
+    running.signal(Signal::TERM);
+    let output = running.end();
+    assert_eq!((output.code, output.stdout.as_str()), (None, ""), "{output}");
+    let_on(&sandbox, "issue-42");
+    until("it lands all the same", || remote.tip("issue-42").is_some());
+    let _ = clone.claim(&["verify", "42"]).is(0, "yours issue-42");
+    let _ = clone.claim(&["release", "42"]).is(0, "released issue-42");
+}
+
+/// Nothing has left yet: there is nothing to wait for.
+#[test]
+fn a_signal_while_the_server_does_not_answer() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let silent = crate::support::proxy::Silent::start();
+    for scheme in ["git", "ssh", "https"] {
+        let url = format!("{scheme}://127.0.0.1:{}/origin.git", silent.port());
+        let mut running = under(&clone, "42", &["--remote", &url], "true").start();
+        until("it asks", || running.has_ended() || connected(running.pid()));
+        let started = std::time::Instant::now();
+        running.signal(Signal::TERM);
+        let output = running.end();
+        assert_eq!(output.code, Some(143), "{output}");
+        assert!(started.elapsed().as_secs() < 15, "the deadline of 30 s was waited for\n{output}");
+        nothing_on_record(&clone);
+    }
+}
+
+/// Whether the process, or one that it has started, has a connection.
+fn connected(pid: u32) -> bool {
+    let script = "grep -q socket: <<E\n$(for p in $1 $(pgrep -P $1 2>/dev/null || true); do \
+                  readlink /proc/$p/fd/* 2>/dev/null; done)\nE";
+    let args = ["-c", script, "sh", &pid.to_string()];
+    std::process::Command::new("sh").args(args).status().unwrap().success()
+}
+
+/// The signal is the command's; what it makes of it is the exit status.
+#[test]
+fn a_signal_while_the_command_runs() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    with_each_signal(|name, signal, number| {
+        // One that does not care to know.
+        let mut running = under(&clone, name, &[], &until_told(&sandbox, name)).start();
+        appears(&mark(&sandbox, "ready", name));
+        running.signal(signal);
+        let output = running.end().says(&format!("released {name} "));
+        assert_eq!(output.code, Some(128 + number), "{output}");
+        came_and_went(&remote, name);
+        // One that tidies up, and takes longer for it than a heartbeat.
+        let (other, got) = (format!("{name}-own"), mark(&sandbox, "got", name));
+        let script = format!(
+            "trap 'echo >>{got}; sleep 1.5; exit 7' {number}; {}",
+            until_told(&sandbox, &other)
+        );
+        let mut running = under(&clone, &other, &[], &script).start();
+        appears(&mark(&sandbox, "ready", &other));
+        running.signal(signal);
+        let output = running.end().says(&format!("released {other} "));
+        assert_eq!((output.code, lines(&got)), (Some(7), 1), "{output}");
+        assert!(moves(&remote, &other).len() > 2, "it was renewed meanwhile");
+        came_and_went(&remote, &other);
+        // One that ignores it, whatever number of times, and a last signal that it heeds.
+        let third = format!("{name}-no");
+        let script =
+            format!("trap '' {number}; trap 'exit 9' USR1; {}", until_told(&sandbox, &third));
+        let mut running = under(&clone, &third, &[], &script).start();
+        appears(&mark(&sandbox, "ready", &third));
+        for _ in 0..3 {
+            running.signal(signal);
+        }
+        let before = moves(&remote, &third).len();
+        until("it goes on, renewed", || moves(&remote, &third).len() > before + 1);
+        assert!(!running.has_ended());
+        fs::write(mark(&sandbox, "go", &third), "").unwrap();
+        let output = running.end().says(&format!("released {third} "));
+        assert_eq!(output.code, Some(0), "{output}");
+        came_and_went(&remote, &third);
+    });
+    nothing_on_record(&clone);
+    assert_eq!(sandbox.left_running(), Vec::<String>::new());
+}
+
+/// A shell that a signal ends leaves its programs behind. They are the work, and the claim is not given back while they run.
+#[test]
+fn a_signal_reaches_all_of_a_pipeline() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let ready = mark(&sandbox, "ready", "it");
+    let script = format!(
+        "{{ sh -c 'echo >{ready}; sleep 600; :'; }} | cat | sh -c 'trap \"\" TERM; cat; sleep 600'; :"
+    );
+    let mut running = under(&clone, "42", &["--grace", "1s"], &script).start();
+    appears(&ready);
+    running.signal(Signal::TERM);
+    let output = running.end();
+    assert_eq!(output.code, Some(143), "{output}");
+    came_and_went(&remote, "issue-42");
+    assert_eq!(sandbox.left_running(), Vec::<String>::new());
+}
+
+/// The command hears of it at once, whatever we are doing; the renewal in flight is waited for, and then it is given back.
+#[test]
+fn a_signal_while_the_claim_is_renewed() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    hold_up(&sandbox, &remote, "! zero $2 && ! zero $3");
+    with_each_signal(|name, signal, number| {
+        let got = mark(&sandbox, "got", name);
+        let script =
+            format!("trap 'echo >>{got}; exit 7' {number}; {}", until_told(&sandbox, name));
+        let mut running = under(&clone, name, &[], &script).start();
+        appears(&mark(&sandbox, "held", name));
+        running.signal(signal);
+        appears(&got);
+        let_on(&sandbox, name);
+        let output = running.end().says(&format!("released {name} "));
+        assert_eq!(output.code, Some(7), "{output}");
+        came_and_went(&remote, name);
+        // The same without a signal: the command just ends meanwhile.
+        let other = format!("{name}-end");
+        let running = under(&clone, &other, &[], &until_told(&sandbox, &other)).start();
+        appears(&mark(&sandbox, "held", &other));
+        fs::write(mark(&sandbox, "go", &other), "").unwrap();
+        let_on(&sandbox, &other);
+        let output = running.end().says(&format!("released {other} "));
+        assert_eq!(output.code, Some(0), "{output}");
+        came_and_went(&remote, &other);
+    });
+    nothing_on_record(&clone);
+}
+
+on!(a_signal_while_the_claim_is_released: path, daemon);
+/// The first one waits for the end; the claim is gone then, and the exit status is the command's.
+fn a_signal_while_the_claim_is_released(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    hold_up(&sandbox, &remote, "zero $3");
+    with_each_signal(|name, signal, number| {
+        let mut running = under(&clone, name, &[], "exit 5").start();
+        appears(&mark(&sandbox, "held", name));
+        running.signal(signal);
+        let_on(&sandbox, name);
+        let output = running.end().says(&format!("released {name} "));
+        assert_eq!(output.code, Some(5), "{output}");
+        came_and_went(&remote, name);
+        // The signals that the command was sent do not count.
+        let other = format!("{name}-own");
+        let mut running = under(&clone, &other, &[], &until_told(&sandbox, &other)).start();
+        appears(&mark(&sandbox, "ready", &other));
+        running.signal(signal);
+        appears(&mark(&sandbox, "held", &other));
+        running.signal(signal);
+        let_on(&sandbox, &other);
+        let output = running.end().says(&format!("released {other} "));
+        assert_eq!(output.code, Some(128 + number), "{output}");
+        came_and_went(&remote, &other);
+    });
+    nothing_on_record(&clone);
+    // A second one ends us; the record stays as long as it cannot be told what became of the claim.
+    let mut running = under(&clone, "42", &[], "true").start();
+    appears(&mark(&sandbox, "held", "issue-42"));
+    running.signal(Signal::INT);
+    thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!running.has_ended());
+    running.signal(Signal::INT);
+    let output = running.end();
+    assert_eq!(output.code, None, "{output}");
+    let_on(&sandbox, "issue-42");
+    let output = clone.claim(&["release", "42"]);
+    assert!(matches!(output.code, Some(0 | 3)), "{output}");
+    assert_eq!(remote.tip("issue-42"), None);
+}
+
+/// Clears the claim `name` from another clone, by the id that stands there, and takes it.
+#[track_caller]
+fn retaken(other: &Clone, remote: &Remote, name: &str) -> String {
+    // A renewal may come in between, which is what keeps a living claim from being cleared by mistake.
+    until("it is cleared", || {
+        let Some(tip) = remote.tip(name) else { return true };
+        other.claim(&["release", name, "--expect", &tip]).code == Some(0)
+    });
+    other.claim(&["take", name, "--note", "mine now"]).is(0, "claimed").id()
+}
+
+on!(a_claim_that_is_lost_stops_the_command: path, ssh, https);
+fn a_claim_that_is_lost_stops_the_command(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    bob.set("user.name", "Bob Builder");
+    let got = mark(&sandbox, "got", "it");
+    let script = format!("trap 'echo >>{got}; exit 0' TERM; {}", until_told(&sandbox, "it"));
+    let mut running = under(&alice, "42", &["--grace", "20s"], &script).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    let started = std::time::Instant::now();
+    let id = retaken(&bob, &remote, "issue-42");
+    running.until_it_says("issue-42 was lost: Bob Builder");
+    appears(&got);
+    assert!(started.elapsed().as_secs() < 10, "a heartbeat is a second");
+    let output = running.end().says("mine now").says("asked to end");
+    assert_eq!(output.code, Some(3), "{output}");
+    assert!(output.stderr.lines().any(|line| line.starts_with("lost issue-42 to Bob")), "{output}");
+    assert_eq!(remote.tip("issue-42"), Some(id.clone()));
+    let _ = bob.claim(&["verify", "42"]).is(0, &format!("yours issue-42 {id}"));
+    assert_eq!(deletions(&remote, "issue-42"), 1, "the clearing only");
+}
+
+/// Cleared, and nobody took it: then it is nobody's, and not ours.
+#[test]
+fn a_claim_that_is_cleared_is_lost() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let running = under(&clone, "42", &[], &until_told(&sandbox, "it")).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    remote.git(&["update-ref", "-d", "refs/claims/issue-42"]);
+    let output = running.end().says("issue-42 was lost: somebody cleared it");
+    assert_eq!(output.code, Some(3), "{output}");
+    assert_eq!(remote.tip("issue-42"), None);
+}
+
+/// A command that will not hear is ended after the grace, with all that it has started.
+#[test]
+fn a_command_that_ignores_the_request_is_ended() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    for (name, script) in [
+        ("1", "trap '' TERM; (trap '' TERM; sleep 600; sleep 600); sleep 600".to_owned()),
+        // The shell ends, and what it has started does not want to.
+        ("2", "(trap '' TERM; sleep 600; sleep 600) | cat; :".to_owned()),
+        // Stopped.
+        ("3", "kill -STOP $$; sleep 600; :".to_owned()),
+    ] {
+        let ready = mark(&sandbox, "ready", name);
+        let script = format!("echo >{ready}; {script}");
+        let mut running = under(&alice, name, &["--grace", "1s"], &script).start();
+        appears(&ready);
+        let id = retaken(&bob, &remote, &format!("issue-{name}"));
+        running.until_it_says("was lost");
+        let started = std::time::Instant::now();
+        let output = running.end();
+        assert_eq!(output.code, Some(3), "{output}");
+        assert!(started.elapsed().as_secs() < 10, "{output}");
+        assert_eq!(sandbox.left_running(), Vec::<String>::new(), "{output}");
+        assert_eq!(remote.tip(&format!("issue-{name}")), Some(id));
+    }
+}
+
+/// `--on-lost warn`: the command is left alone, whatever comes, and the exit status still tells.
+#[test]
+fn a_loss_can_be_a_warning_only() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    let script = format!("{}; echo to its end", until_told(&sandbox, "it"));
+    let mut running = under(&alice, "42", &["--on-lost", "warn"], &script).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    let id = retaken(&bob, &remote, "issue-42");
+    running.until_it_says("goes on without the claim");
+    let seen = remote.witnessed().len();
+    thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(!running.has_ended());
+    fs::write(mark(&sandbox, "go", "it"), "").unwrap();
+    let output = running.end();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(3), "to its end\n"), "{output}");
+    assert_eq!(output.stderr.matches("was lost").count(), 1, "{output}");
+    assert_eq!(remote.tip("issue-42"), Some(id));
+    assert_eq!(remote.witnessed().len(), seen, "nothing more was asked of the server");
+}
+
+/// Frozen for longer than it takes to be called silent; another cleared and took it. Awake again, it finds out first.
+#[test]
+fn a_run_that_was_frozen_stops_at_the_first_chance() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    let mut running = under(&alice, "42", &["--grace", "1s"], &until_told(&sandbox, "it")).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    running.signal(Signal::STOP);
+    until("it is called silent", || bob.claim(&["stale"]).stdout.contains("silent"));
+    let id = retaken(&bob, &remote, "issue-42");
+    let seen = remote.witnessed().len();
+    running.signal(Signal::CONT);
+    let started = std::time::Instant::now();
+    let output = running.end().says("issue-42 was lost");
+    assert_eq!(output.code, Some(3), "{output}");
+    assert!(started.elapsed().as_secs() < 10, "{output}");
+    assert_eq!(remote.tip("issue-42"), Some(id));
+    assert_eq!(remote.witnessed().len(), seen, "nothing was asked of the server");
+    assert_eq!(sandbox.left_running(), Vec::<String>::new());
+}
+
+/// Nothing can be done about KILL: the claim stays, and a report tells that its process has ended.
+#[test]
+fn a_run_that_is_killed_leaves_a_claim_that_is_reported() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let mut running = under(&clone, "42", &[], &until_told(&sandbox, "it")).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    until("it was renewed", || moves(&remote, "issue-42").len() > 1);
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().code, None);
+    let tip = remote.tip("issue-42");
+    assert!(tip.is_some());
+    until("it is called silent", || clone.claim(&["stale"]).stdout.contains("silent"));
+    let output = clone.claim(&["stale"]);
+    assert!(output.stdout.contains("has ended"), "{output}");
+    assert_eq!(remote.tip("issue-42"), tip);
+    fs::write(mark(&sandbox, "go", "it"), "").unwrap();
+    let _ = clone.claim(&["release", "42"]).is(0, "released issue-42");
+}
+
+/// What the remote does not let us give back is reported with the command that does it.
+#[test]
+fn a_release_that_is_refused_is_reported() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    for (options, script, code) in [
+        (&[][..], "exit 0", 0),
+        (&[], "exit 5", 5),
+        (&["--strict-release"], "exit 0", 77),
+        (&["--strict-release"], "exit 5", 5),
+    ] {
+        remote.hook("update", "case $3 in *[!0]*) ;; *) echo 'nobody leaves' >&2; exit 1 ;; esac");
+        let output = under(&alice, "42", options, script).go().says("nobody leaves");
+        assert_eq!(output.code, Some(code), "{output}");
+        let words = "to release it: git claim ";
+        let line = output.stderr.lines().find_map(|line| line.split_once(words));
+        let command = line.unwrap_or_else(|| panic!("{output}")).1;
+        remote.unhook("update");
+        // The very command, from any clone.
+        let args = command.split(' ').collect::<Vec<_>>();
+        let _ = bob.claim(&args).is(0, "released issue-42");
+        let _ = alice.claim(&["release", "42"]);
+    }
+    // The remote is away by then.
+    let away = sandbox.path("away");
+    let script = format!("mv {} {}", remote.dir.display(), away.display());
+    for (options, code) in [(&[][..], 0), (&["--strict-release"], 69)] {
+        let output = under(&alice, "43", options, &script).go().says("git claim release issue-43");
+        assert_eq!(output.code, Some(code), "{output}");
+        fs::rename(&away, &remote.dir).unwrap();
+        let _ = alice.claim(&["release", "43"]).is(0, "released issue-43");
+    }
+}
+
+/// The clone is cleaned while the command runs: who we are is known without it.
+#[test]
+fn the_records_may_go_while_the_command_runs() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let running = under(&clone, "42", &[], &until_told(&sandbox, "it")).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    for _ in 0..2 {
+        fs::remove_dir_all(clone.dir.join(".git/claims")).unwrap();
+        let before = moves(&remote, "issue-42").len();
+        until("it is renewed", || moves(&remote, "issue-42").len() > before + 1);
+    }
+    fs::remove_dir_all(&clone.dir).unwrap();
+    let before = moves(&remote, "issue-42").len();
+    until("it is renewed", || moves(&remote, "issue-42").len() > before + 1);
+    fs::write(mark(&sandbox, "go", "it"), "").unwrap();
+    let output = running.end().says("released issue-42");
+    assert_eq!(output.code, Some(0), "{output}");
+    came_and_went(&remote, "issue-42");
+}
+
+/// The remote is away for more than ten heartbeats, and comes back.
+#[test]
+fn the_remote_may_be_away_for_a_while() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let mut running = under(&clone, "42", &[], &until_told(&sandbox, "it")).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    let away = sandbox.path("away");
+    fs::rename(&remote.dir, &away).unwrap();
+    running.until_it_says("issue-42 could not be renewed");
+    thread::sleep(std::time::Duration::from_secs(11));
+    assert!(!running.has_ended());
+    fs::rename(&away, &remote.dir).unwrap();
+    running.until_it_says("the claim is renewed again");
+    fs::write(mark(&sandbox, "go", "it"), "").unwrap();
+    let output = running.end().says("released issue-42");
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(output.stderr.matches("could not be renewed").count(), 1, "told once\n{output}");
+    came_and_went(&remote, "issue-42");
 }

@@ -186,6 +186,8 @@ impl<'a> Context<'a> {
         let known = |claim: &ClaimRef, asked: &ClaimRef| {
             before.get(claim).filter(|seen| {
                 Some(seen.id) == id(claim)
+                    // What could not be read then may be readable now.
+                    && !matches!(seen.record, Shown::NotRead(_))
                     && seen.request.as_ref().map(|request| request.id) == id(asked)
             })
         };

@@ -52,7 +52,10 @@ pub fn take(
             Round::NoneFree(answers) => answers,
         };
         let now = Instant::now();
-        if end.over(now) {
+        // Whoever is turned away at the door from the start is not let in by waiting.
+        let refused = |answer: &Taken| matches!(answer.report.verdict, Verdict::Refused(_));
+        let shut = polls == 0 && answers.iter().any(refused);
+        if shut || end.over(now) || !rest(Duration::ZERO) {
             return Ok(answers);
         }
         for (wanted, answer) in wanted.iter().zip(&answers) {
@@ -103,10 +106,11 @@ fn round(
             Ok(_) => {
                 context.now = Utc::now();
                 let taken = take::once(wanted, context)?;
-                if !matches!(taken.report.verdict, Verdict::Held(_)) {
-                    return Ok(Round::Over(Box::new(taken)));
+                match (&taken.report.verdict, &taken.proof) {
+                    // Somebody was faster, or nothing has left: nothing of ours can land any more.
+                    (Verdict::Held(_) | Verdict::Unknown(_), None) => taken.report,
+                    _ => return Ok(Round::Over(Box::new(taken))),
                 }
-                taken.report
             }
         };
         answers.push(Taken { report, proof: None });

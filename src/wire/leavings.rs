@@ -118,10 +118,34 @@ fn relayed() -> MutexGuard<'static, Option<Handler>> {
     HANDLER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends whatever carries an exchange, so that the exchange fails soon.
-pub fn cut_short() {
+/// Whether a command has left and its answer is waited for.
+static SENT: AtomicBool = AtomicBool::new(false);
+
+/// While it exists, a command has left and its answer is waited for.
+#[must_use]
+pub struct Sent(());
+
+impl Sent {
+    /// The command leaves now.
+    pub fn begin() -> Self {
+        SENT.store(true, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        SENT.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Ends whatever carries an exchange, so that the exchange fails soon; but not one whose command has left: without its
+/// answer nobody could tell what became of it, and the server may carry it out later.
+pub fn interrupt() {
     #[cfg(unix)]
-    signals::cut_short();
+    if !SENT.load(Ordering::SeqCst) {
+        signals::cut_short();
+    }
 }
 
 /// A connection that a signal which is put off cuts, as long as this exists.

@@ -34,7 +34,7 @@ use direct::Peer;
 use words::Words;
 
 pub use child::Terminal;
-pub use leavings::{Deferred, Relay, cut_short};
+pub use leavings::{Deferred, Relay, interrupt};
 
 /// How to speak to remotes: the same for every link of one invocation.
 pub struct Manner<'a> {

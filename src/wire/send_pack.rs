@@ -18,6 +18,7 @@ use super::{
     Edit, LinkError, Reported, Updated,
     advertisement::{self, AGENT, Greeting, Version},
     conversation::{Conversation, Line},
+    leavings::Sent,
     report::{self, Status},
 };
 use crate::claim::commit::Encoded;
@@ -77,6 +78,7 @@ fn answer(mut conversation: Conversation, greeting: &Greeting, edit: &Edit<'_>) 
             return Reported::Unsent(LinkError::Local(format!("cannot make a pack: {error}")));
         }
     };
+    let _sent = Sent::begin();
     let answer = say_command(&mut conversation, greeting, edit, sent, pack.as_deref())
         .and_then(|()| hear_report(&mut conversation, greeting))
         .and_then(|report| {

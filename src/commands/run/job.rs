@@ -20,6 +20,8 @@ use crate::{claim::record::Process, process};
 pub struct Job {
     /// `None` once it was reaped.
     child: Arc<Mutex<Option<Child>>>,
+    /// The last signal that was passed on, and what the command had started by then.
+    told: Arc<Mutex<Option<(i32, Vec<Process>)>>>,
 }
 
 /// How often those are looked after that were asked to end.
@@ -42,7 +44,7 @@ impl Job {
             .envs(variables.iter().map(|(name, value)| (name, value)))
             .spawn()?;
         let number = child.id();
-        let job = Self { child: Arc::new(Mutex::new(Some(child))) };
+        let job = Self { child: Arc::new(Mutex::new(Some(child))), told: Arc::default() };
         let waiting = job.clone();
         thread::spawn(move || {
             let status = waiting.wait(number);
@@ -96,16 +98,39 @@ fn ended(_: u32, job: &Job) {
 
 #[cfg(unix)]
 mod signals {
+    use std::{
+        os::unix::process::ExitStatusExt,
+        process::{Child, ExitStatus},
+        sync::PoisonError,
+    };
+
     use rustix::process::{Pid, Signal, kill_process};
 
-    use super::{Child, Job};
+    use super::Job;
     use crate::{claim::record::Process, process};
 
     impl Job {
         /// Passes a signal on. Does nothing once the command has ended.
         pub fn signal(&self, signal: i32) {
-            let Some(signal) = Signal::from_named_raw(signal) else { return };
-            self.send(signal);
+            let Some(known) = Signal::from_named_raw(signal) else { return };
+            let number = self.child().as_ref().map(Child::id);
+            let Some(started) = number.map(process::descendants) else { return };
+            *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((signal, started));
+            self.send(known);
+        }
+
+        /// After its end with `status`: where a signal that was passed on ended it, what it has left behind is sent that
+        /// signal too, and told. A shell passes none on to the programs that it waits for, and they are the work.
+        pub fn left_behind(&self, status: ExitStatus) -> Vec<Process> {
+            let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some((signal, started)) = told else { return Vec::new() };
+            if ExitStatusExt::signal(&status) != Some(signal) {
+                return Vec::new();
+            }
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                send_each(&started, signal);
+            }
+            started
         }
 
         /// Asks it to end, and whatever it has started; gives the latter.
@@ -120,10 +145,15 @@ mod signals {
             started
         }
 
-        /// Ends it, and what is left of those that were asked to.
+        /// Ends it, what is left of those that were asked to, and what they have started since.
         pub fn end(&self, asked: &[Process]) {
+            let number = self.child().as_ref().map(Child::id);
+            let left = asked.iter().filter(|process| process::runs(process));
+            let numbers = left.map(|process| process.pid).chain(number);
+            let since: Vec<Process> = numbers.flat_map(process::descendants).collect();
             self.send(Signal::KILL);
             send_each(asked, Signal::KILL);
+            send_each(&since, Signal::KILL);
         }
 
         fn send(&self, signal: Signal) {
@@ -151,6 +181,14 @@ mod signals {
 
 #[cfg(not(unix))]
 impl Job {
+    /// No signals come here.
+    pub fn signal(&self, _: i32) {}
+
+    /// Nothing is known of what it has started.
+    pub fn left_behind(&self, _: ExitStatus) -> Vec<Process> {
+        Vec::new()
+    }
+
     /// There is no asking here.
     pub fn ask_to_end(&self) -> Vec<Process> {
         self.end(&[]);

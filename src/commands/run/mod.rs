@@ -131,8 +131,11 @@ pub fn run(args: &cli::Run, stage: &Stage) -> anyhow::Result<Finish> {
     // From here on nobody is asked for a password: the terminal is the command's.
     let manner = stage.manner_without_terminal();
     let mut context = Context::quiet(stage, &manner)?;
+    // A signal comes before the command starts, and is found here, or after that, and is passed on.
+    let mut now = lock(&phase);
     if let Some(signal) = signal.or_else(|| came(inbox.try_recv())) {
-        *lock(&phase) = Phase::Releasing;
+        *now = Phase::Releasing;
+        drop(now);
         let report = match proof {
             Some(proof) => Keeper::new(claim, proof, &mut context).release(),
             None => report,
@@ -153,7 +156,8 @@ pub fn run(args: &cli::Run, stage: &Stage) -> anyhow::Result<Finish> {
     let job = match Job::start(&args.command, &variables, events) {
         Ok(job) => job,
         Err(error) => {
-            *lock(&phase) = Phase::Releasing;
+            *now = Phase::Releasing;
+            drop(now);
             let program = args.command.first().map(|program| program.to_string_lossy());
             let program = program.unwrap_or_default();
             ui.error(&format!("cannot start '{}': {error}", escape::line(&program)));
@@ -164,7 +168,8 @@ pub fn run(args: &cli::Run, stage: &Stage) -> anyhow::Result<Finish> {
             return Ok(Finish { code, report: keeper.release(), started: true });
         }
     };
-    *lock(&phase) = Phase::Running(job.clone());
+    *now = Phase::Running(job.clone());
+    drop(now);
     let ending = Watch { plan: &plan, job, inbox: &inbox, stage }.until_the_end(&mut keeper);
     *lock(&phase) = Phase::Releasing;
     Ok(finish(ending, &mut keeper, &plan, stage))
@@ -178,24 +183,27 @@ fn came<E>(event: Result<Event, E>) -> Option<i32> {
     }
 }
 
-/// Has signals go to the command, and us live on to give the claim back. Before it runs they cut short what we ask the
-/// remote; while the claim is given back the first one waits for the end of that.
+/// Has signals go to the command, and us live on to give the claim back. Before it runs the first one cuts short what we
+/// ask the remote; while the claim is given back the first one waits for the end of that. A second one ends us.
 fn relay(phase: Arc<Mutex<Phase>>, events: Sender<Event>) -> Relay {
     let seen = AtomicBool::new(false);
     Relay::begin(move |signal, from_terminal| {
-        let again = seen.swap(true, Ordering::SeqCst);
-        let handled = match &*lock(&phase) {
-            // A terminal sends to all of the group, and the command is in it.
-            Phase::Running(_) if from_terminal => true,
+        // Held to the end: who changes the phase finds either the event here or the next one at the command.
+        let phase = lock(&phase);
+        let handled = match &*phase {
             Phase::Running(job) => {
-                job.signal(signal);
+                // A terminal sends to all of the group, and the command is in it.
+                if !from_terminal {
+                    job.signal(signal);
+                }
                 true
             }
             Phase::Taking => {
-                wire::cut_short();
-                !again
+                wire::interrupt();
+                !seen.swap(true, Ordering::SeqCst)
             }
-            Phase::Releasing => !again,
+            // Those that the command was sent do not count.
+            Phase::Releasing => !seen.swap(true, Ordering::SeqCst),
         };
         let _ = events.send(Event::Signal(signal));
         handled
@@ -284,6 +292,9 @@ impl Watch<'_> {
                 (Ok(Event::Ended(status)), next) => {
                     if let Next::End(at, started) = next {
                         self.job.end_left(&started, at);
+                    } else if let Ok(status) = status {
+                        let left = self.job.left_behind(status);
+                        self.job.end_left(&left, Instant::now() + self.plan.grace);
                     }
                     return Ending { status, lost };
                 }

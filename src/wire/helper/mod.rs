@@ -30,7 +30,7 @@ use super::{
     child::Terminal,
     conversation::Conversation,
     deadline::Deadline,
-    leavings::Place,
+    leavings::{Place, Sent},
     send_pack,
     session::{Session, find_refs, read_history, read_tips},
 };
@@ -232,6 +232,7 @@ impl<'a> Helper<'a> {
             )));
         };
         // From here on the server may have the command.
+        let _sent = Sent::begin();
         let answer = process
             .say(&format!("push {source}:{refname}\n"))
             .and_then(|()| process.answer_to(refname));
