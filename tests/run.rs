@@ -4,7 +4,9 @@ use std::{fs, path::Path, thread};
 
 use rustix::process::Signal;
 
-use crate::support::{Clone, Kind, Remote, Sandbox, kinds, on, output::Run, servers, until};
+use crate::support::{
+    Clone, Kind, Remote, Sandbox, kinds, on, output::Run, servers, terminal::Terminal, until,
+};
 
 const SIGNALS: [(Signal, i32); 4] =
     [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1), (Signal::QUIT, 3)];
@@ -670,5 +672,121 @@ fn the_remote_may_be_away_for_a_while() {
     let output = running.end().says("released issue-42");
     assert_eq!(output.code, Some(0), "{output}");
     assert_eq!(output.stderr.matches("could not be renewed").count(), 1, "told once\n{output}");
+    came_and_went(&remote, "issue-42");
+}
+
+/// The same over a network, where the server is gone and comes back.
+#[test]
+fn the_server_may_be_away_for_a_while() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let Some((server, port)) = servers::own_daemon(None) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
+    clone.git(&["remote", "set-url", "origin", &format!("git://127.0.0.1:{port}/{below_root}")]);
+    let mut running = under(&clone, "42", &[], &until_told(&sandbox, "it")).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    drop(server);
+    running.until_it_says("issue-42 could not be renewed");
+    thread::sleep(std::time::Duration::from_secs(11));
+    assert!(!running.has_ended());
+    let Some((_server, _)) = servers::own_daemon(Some(port)) else { return };
+    running.until_it_says("the claim is renewed again");
+    fs::write(mark(&sandbox, "go", "it"), "").unwrap();
+    let output = running.end().says("released issue-42");
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(output.stderr.matches("could not be renewed").count(), 1, "told once\n{output}");
+    came_and_went(&remote, "issue-42");
+}
+
+/// The remote is away, the claim is cleared and taken meanwhile, and the remote comes back: that is told.
+#[test]
+fn a_claim_may_be_lost_while_the_remote_is_away() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let (alice, bob) = (sandbox.clone(&remote, "alice"), sandbox.clone(&remote, "bob"));
+    let mut running = under(&alice, "42", &[], &until_told(&sandbox, "it")).start();
+    appears(&mark(&sandbox, "ready", "it"));
+    // Away for Alice only.
+    let gone = format!("{}-gone", remote.dir.display());
+    let url = remote.dir.display().to_string();
+    fs::rename(&remote.dir, &gone).unwrap();
+    running.until_it_says("issue-42 could not be renewed");
+    let moved = ["--remote", &gone];
+    let tip =
+        bob.claim(&[&["list", "--json"][..], &moved].concat()).json()["claims"][0]["id"].clone();
+    let clear = [&["release", "42", "--expect", tip.as_str().unwrap()][..], &moved].concat();
+    let _ = bob.claim(&clear).is(0, "released");
+    let id = bob.claim(&[&["take", "42"][..], &moved].concat()).is(0, "claimed").id();
+    fs::rename(&gone, &url).unwrap();
+    let output = running.end().says("issue-42 was lost");
+    assert_eq!(output.code, Some(3), "{output}");
+    assert_eq!(remote.tip("issue-42"), Some(id));
+}
+
+/// At a terminal the keys mean to the command what they mean without us, and the claim is given back after each.
+#[test]
+fn the_keys_of_a_terminal_are_the_commands() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let Some(mut terminal) = Terminal::open(&clone) else { return };
+    // Ends by itself.
+    terminal.type_in("git-claim run 1 -- sh -c 'test -t 0 && test -t 1 && test -t 2 && exit 6'\n");
+    assert_eq!(terminal.status(), "6", "{}", terminal.shown());
+    // Reads from the terminal.
+    terminal.type_in("git-claim run 1 -- sh -c 'read it; echo $it | tr a-z A-Z'\nspoken\n");
+    terminal.until_it_shows("SPOKEN");
+    assert_eq!(terminal.status(), "0");
+    for (key, number) in [("\x03", 2), ("\x1c", 3)] {
+        // One that does not care to know, with a pipeline of its own.
+        let name = format!("plain-{number}");
+        let job = sandbox.script(&name, &format!("({}) | cat; :", until_told(&sandbox, &name)));
+        terminal.type_in(&format!("git-claim run {name} --heartbeat 1s -- {}\n", job.display()));
+        appears(&mark(&sandbox, "ready", &name));
+        terminal.type_in(key);
+        terminal.until_it_shows(&format!("released {name} "));
+        assert_eq!(terminal.status(), (128 + number).to_string());
+        came_and_went(&remote, &name);
+        // One that does, and is told once.
+        let (name, got) = (format!("own-{number}"), mark(&sandbox, "got", key));
+        let script =
+            format!("trap 'echo >>{got}; exit 7' {number}; {}", until_told(&sandbox, &name));
+        let job = sandbox.script(&name, &script);
+        terminal.type_in(&format!("git-claim run {name} --heartbeat 1s -- {}\n", job.display()));
+        appears(&mark(&sandbox, "ready", &name));
+        terminal.type_in(key);
+        terminal.until_it_shows(&format!("released {name} "));
+        assert_eq!((terminal.status().as_str(), lines(&got)), ("7", 1), "{}", terminal.shown());
+        came_and_went(&remote, &name);
+    }
+    nothing_on_record(&clone);
+}
+
+/// Stopped at a terminal, and taken up again.
+#[test]
+fn a_job_of_a_shell_can_be_stopped_and_go_on() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let Some(mut terminal) = Terminal::open(&clone) else { return };
+    let job = sandbox.script("job", &format!("{}; exit 4", until_told(&sandbox, "it")));
+    terminal.type_in(&format!("git-claim run 42 --heartbeat 1s -- {}\n", job.display()));
+    appears(&mark(&sandbox, "ready", "it"));
+    terminal.type_in("\x1a");
+    terminal.until_it_shows("Stopped");
+    let before = moves(&remote, "issue-42").len();
+    terminal.type_in("fg\n");
+    until("it is renewed", || moves(&remote, "issue-42").len() > before + 1);
+    // In the background, and back.
+    terminal.type_in("\x1a");
+    until("it is stopped again", || terminal.shown().matches("Stopped").count() == 2);
+    terminal.type_in("bg\n");
+    let before = moves(&remote, "issue-42").len();
+    until("it is renewed", || moves(&remote, "issue-42").len() > before + 1);
+    terminal.type_in("fg\n");
+    fs::write(mark(&sandbox, "go", "it"), "").unwrap();
+    terminal.until_it_shows("released issue-42");
+    assert_eq!(terminal.status(), "4", "{}", terminal.shown());
     came_and_went(&remote, "issue-42");
 }

@@ -29,6 +29,7 @@ pub struct Ui {
     /// Whether standard output belongs to somebody else.
     aside: bool,
     color: bool,
+    when: ColorWhen,
     bar: ProgressBar,
     /// What the remote said and was shown, so that an error need not say it again.
     heard: Arc<Mutex<Vec<String>>>,
@@ -54,6 +55,7 @@ impl Ui {
             json: global.json,
             aside: false,
             color: false,
+            when: ColorWhen::Never,
             bar: ProgressBar::hidden(),
             heard: Arc::default(),
             unwritten: Arc::default(),
@@ -72,12 +74,16 @@ impl Ui {
                     || std::env::var("GIT_PAGER_IN_USE").is_ok_and(|value| value == "true")
             }
         };
-        Self { color, ..self }
+        Self { color, when, ..self }
     }
 
     /// The same voice, which tells the result on standard error, since standard output is a command's.
     pub fn aside(&self) -> Self {
-        Self { aside: true, ..self.clone() }
+        let color = match self.when {
+            ColorWhen::Auto => io::stderr().is_terminal(),
+            ColorWhen::Always | ColorWhen::Never => self.color,
+        };
+        Self { aside: true, color, ..self.clone() }
     }
 
     /// Whether the result is to be one JSON object.

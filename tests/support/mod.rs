@@ -3,6 +3,7 @@
 //! - [`Sandbox`]: a folder and an environment of its own for each test; nothing of the user's reaches it.
 //! - [`Remote`]: a bare repository behind a real server, with a witness that saw every update.
 //! - [`Clone`]: a repository in which the program is run, and a [`snapshot`] to prove that it was left alone.
+//! - [`terminal`]: a shell at a terminal, with somebody who types.
 //! - [`hostile`]: a server that wishes its clients ill.
 //! - [`servers`]: sshd, nginx with git's http backend, git daemon: started once, ended with the process.
 
@@ -13,6 +14,7 @@ pub(crate) mod remote;
 pub(crate) mod sandbox;
 pub(crate) mod servers;
 pub(crate) mod snapshot;
+pub(crate) mod terminal;
 
 pub(crate) use output::{Output, until};
 pub(crate) use remote::{Kind, Remote, kinds};

@@ -10,7 +10,7 @@ use std::{
     io::{Seek, Write},
     os::unix::fs::FileExt,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -89,13 +89,27 @@ impl Run {
 
     /// Starts it, and does not wait.
     #[track_caller]
-    pub(crate) fn start(mut self) -> Running {
-        let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    pub(crate) fn start(self) -> Running {
         let mut input = tempfile::tempfile().unwrap();
         input.write_all(&self.input).unwrap();
         input.rewind().unwrap();
+        let input = if self.input.is_empty() { Stdio::null() } else { input.into() };
+        self.start_with(input)
+    }
+
+    /// Starts it with a pipe for its standard input.
+    #[track_caller]
+    pub(crate) fn start_typing(self) -> (Running, ChildStdin) {
+        let mut running = self.start_with(Stdio::piped());
+        let input = running.child.stdin.take().unwrap();
+        (running, input)
+    }
+
+    #[track_caller]
+    fn start_with(mut self, input: Stdio) -> Running {
+        let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         self.command
-            .stdin(if self.input.is_empty() { Stdio::null() } else { input.into() })
+            .stdin(input)
             .stdout(stdout.try_clone().unwrap())
             .stderr(stderr.try_clone().unwrap());
         let child = match self.command.spawn() {

@@ -31,6 +31,7 @@ pub(crate) struct Proxy {
 struct Counts {
     connections: AtomicU64,
     bytes: AtomicU64,
+    pushes: AtomicU64,
     lost: AtomicU64,
 }
 
@@ -62,6 +63,11 @@ impl Proxy {
         self.counts.bytes.load(Ordering::SeqCst)
     }
 
+    /// Connections over `git://` that asked for the writing side so far.
+    pub(crate) fn pushes(&self) -> u64 {
+        self.counts.pushes.load(Ordering::SeqCst)
+    }
+
     /// Answers that were kept back.
     pub(crate) fn lost(&self) -> u64 {
         self.counts.lost.load(Ordering::SeqCst)
@@ -78,6 +84,9 @@ fn relay(client: TcpStream, upstream: u16, mode: Mode, counts: &Arc<Counts>) {
     let up = thread::spawn(move || {
         copy(from_client, to_server, |chunk| {
             counts_up.bytes.fetch_add(chunk.len() as u64, Ordering::SeqCst);
+            if holds(chunk, b"git-receive-pack /") {
+                counts_up.pushes.fetch_add(1, Ordering::SeqCst);
+            }
             if mode == Mode::LosePushAnswers && is_push(chunk) {
                 pushing_up.store(true, Ordering::SeqCst);
             }

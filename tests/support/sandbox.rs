@@ -158,12 +158,18 @@ pub(crate) fn asks_for_force(line: &str) -> bool {
 
 /// The command lines of all processes whose environment holds `entry` (Linux; nothing elsewhere).
 fn alive_in(entry: &str) -> Vec<String> {
+    processes_with(entry).into_iter().map(|(_, command)| command).collect()
+}
+
+/// The same, each with its number.
+pub(crate) fn processes_with(entry: &str) -> Vec<(i32, String)> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     let found = processes.flatten().filter_map(|process| {
+        let number = process.file_name().to_str()?.parse().ok()?;
         let environment = fs::read(process.path().join("environ")).ok()?;
         let is_ours = environment.split(|byte| *byte == 0).any(|part| part == entry.as_bytes());
         let command = fs::read(process.path().join("cmdline")).ok()?;
-        is_ours.then(|| String::from_utf8_lossy(&command).replace('\0', " "))
+        is_ours.then(|| (number, String::from_utf8_lossy(&command).replace('\0', " ")))
     });
     found.collect()
 }

@@ -122,8 +122,16 @@ pub(crate) fn skip<T>(why: &str) -> Option<T> {
 
 /// Starts a server on a free port and waits until it answers. A port may be lost to somebody between choice and use.
 fn listening(start: impl Fn(u16) -> Guarded, what: &str) -> Option<(Guarded, u16)> {
+    listening_at(free_port, start, what)
+}
+
+fn listening_at(
+    choose: impl Fn() -> u16,
+    start: impl Fn(u16) -> Guarded,
+    what: &str,
+) -> Option<(Guarded, u16)> {
     for _ in 0..5 {
-        let port = free_port();
+        let port = choose();
         let mut server = start(port);
         for _ in 0..500 {
             if server.has_ended() {
@@ -161,6 +169,22 @@ pub(crate) enum Daemon {
     ReadOnly,
 }
 
+/// A `git daemon` of one's own, which ends with the value: at `port`, or at any.
+pub(crate) fn own_daemon(port: Option<u16>) -> Option<(Guarded, u16)> {
+    let choose = || port.unwrap_or_else(free_port);
+    listening_at(choose, |port| start_daemon(port, true), "git daemon")
+}
+
+fn start_daemon(port: u16, enable: bool) -> Guarded {
+    let (port, base) = (format!("--port={port}"), format!("--base-path={}", root_name()));
+    let mut args = vec!["git", "daemon", "--listen=127.0.0.1", &port, &base];
+    args.extend(["--export-all", "--reuseaddr", "--max-connections=0", "--informative-errors"]);
+    if enable {
+        args.push("--enable=receive-pack");
+    }
+    Guarded::start(&args)
+}
+
 /// The port of `git daemon`.
 pub(crate) fn daemon(how: Daemon) -> Option<u16> {
     static WRITABLE: OnceLock<Option<(Guarded, u16)>> = OnceLock::new();
@@ -169,20 +193,7 @@ pub(crate) fn daemon(how: Daemon) -> Option<u16> {
         Daemon::Writable => (&WRITABLE, true),
         Daemon::ReadOnly => (&READ_ONLY, false),
     };
-    let server = cell.get_or_init(|| {
-        let base = format!("--base-path={}", root_name());
-        let start = |port: u16| {
-            let port = format!("--port={port}");
-            let mut args = vec!["git", "daemon", "--listen=127.0.0.1", &port, &base];
-            args.extend(["--export-all", "--reuseaddr", "--max-connections=0"]);
-            args.push("--informative-errors");
-            if enable {
-                args.push("--enable=receive-pack");
-            }
-            Guarded::start(&args)
-        };
-        listening(start, "git daemon")
-    });
+    let server = cell.get_or_init(|| listening(|port| start_daemon(port, enable), "git daemon"));
     server.as_ref().map(|(_, port)| *port)
 }
 
