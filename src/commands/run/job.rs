@@ -21,8 +21,11 @@ pub struct Job {
     /// `None` once it was reaped.
     child: Arc<Mutex<Option<Child>>>,
     /// The last signal that was passed on, and what the command had started by then.
-    told: Arc<Mutex<Option<(i32, Vec<Process>)>>>,
+    told: Arc<Mutex<Option<Told>>>,
 }
+
+/// A signal, and the processes that were there when it came.
+type Told = (i32, Vec<Process>);
 
 /// How often those are looked after that were asked to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -137,8 +140,9 @@ mod signals {
         pub fn ask_to_end(&self) -> Vec<Process> {
             let number = self.child().as_ref().map(Child::id);
             let started = number.map(process::descendants).unwrap_or_default();
-            send_each(&started, Signal::TERM);
+            // The command first: a shell whose program ends goes on to the next one.
             self.send(Signal::TERM);
+            send_each(&started, Signal::TERM);
             // One that is stopped does not hear of it before it goes on.
             send_each(&started, Signal::CONT);
             self.send(Signal::CONT);
