@@ -41,12 +41,17 @@ complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "stale" -d 'Repo
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "verify" -d 'Ask whether a claim is still yours'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "renew" -d 'Say that you are still at it'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "doctor" -d 'Ask whether the remote can hold claims'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "run" -d 'Run a command for as long as the claim is ours'
+complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "ask" -d 'Ask the holder of a claim to stop'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "man" -d 'Print the manual page'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "completions" -d 'Print the completions for a shell'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l note -d 'Why, in a line for people' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l branch -d 'The branch that the work will be on, for people' -r -f
-complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l process -d 'The process that holds the claim, as in `--process $$`' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l as -d 'Who holds the claim, if not your git identity' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l wait -d 'Wait so long for a claim that is held (10m, forever)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l ask -d 'While waiting, ask each holder to stop: the newest is to have it' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l process -d 'The process that holds the claim, as in `--process $$`' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l heartbeat -d 'Promise a renewal every so often (2m)' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l over -d 'Take over somebody else\'s claim, if its id is still ID' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l reason -d 'Why it is taken over, for the one whose claim it was' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
@@ -54,6 +59,7 @@ complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l timeout -d 
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
 always\t'Always'
 never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l any -d 'Of several names, take the first that is free'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l resume -d 'Say yes if this clone holds it already'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l json -d 'Print one JSON object instead of text'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
@@ -121,6 +127,37 @@ never\t'Never'"
 complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -l json -d 'Print one JSON object instead of text'
 complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
 complete -c git-claim -n "__fish_git_claim_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l note -d 'Why, in a line for people' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l branch -d 'The branch that the work will be on, for people' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l as -d 'Who holds the claim, if not your git identity' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l wait -d 'Wait so long for a claim that is held (10m, forever)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l ask -d 'While waiting, ask each holder to stop: the newest is to have it' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l heartbeat -d 'Renew the claim every so often' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l on-lost -d 'What to do when the claim is lost' -r -f -a "stop\t'Ask the command to end, then end it'
+warn\t'Only say so'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l on-asked -d 'What to do when somebody asks the holder to stop' -r -f -a "stop\t'Ask the command to end, then end it'
+warn\t'Only say so'
+ignore\t'Nothing'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l grace -d 'How long the command may take to end when it is asked to' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -s E -l held-exit -d 'The exit status when the claim is held, instead of 75' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l strict-release -d 'Fail if the claim could not be released'
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c git-claim -n "__fish_git_claim_using_subcommand ask" -l reason -d 'Why, for the one who is asked' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand ask" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
+complete -c git-claim -n "__fish_git_claim_using_subcommand ask" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
+complete -c git-claim -n "__fish_git_claim_using_subcommand ask" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'
+always\t'Always'
+never\t'Never'"
+complete -c git-claim -n "__fish_git_claim_using_subcommand ask" -l json -d 'Print one JSON object instead of text'
+complete -c git-claim -n "__fish_git_claim_using_subcommand ask" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'
+complete -c git-claim -n "__fish_git_claim_using_subcommand ask" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l remote -d 'Where the claims are: a remote\'s name, a URL or a path' -r -F
 complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l timeout -d 'Give up on an exchange after this long (30s, 2m)' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand man" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal only'

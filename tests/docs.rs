@@ -262,6 +262,8 @@ fn the_manual_has_gits_sections_in_gits_order() {
         "FILES",
         "REMOTES",
         "OLD CLAIMS",
+        "RUNNING A COMMAND",
+        "CHOOSING A POLICY",
         "EXAMPLES",
         "SECURITY",
         "NOTES",
