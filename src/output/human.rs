@@ -105,10 +105,10 @@ pub fn lost(claim: &ClaimReport, ui: &Ui, now: DateTime<Utc>) {
     let short = claim.claim.short();
     let name = line(&short);
     if claim.record.reading().is_some() {
-        ui.warn(&format!("{name} was lost: {} holds it", holder(claim)));
+        ui.error(&format!("{name} was lost: {} holds it", holder(claim)));
         tell_facts(claim, ui, now);
     } else {
-        ui.warn(&format!("{name} was lost: somebody cleared it, or released it in this clone"));
+        ui.error(&format!("{name} was lost: somebody cleared it, or released it in this clone"));
     }
 }
 
