@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::support::{
     Clone, Kind, Output, Remote, Sandbox,
     hostile::{Hostile, Hostility},
-    kinds, on,
+    ignores_signals, kinds, on,
     proxy::{Mode, Proxy},
     remote::Via,
     servers::{self, Daemon},
@@ -413,12 +413,6 @@ fn send_once(reached: &Path, process: u32, name: &str) {
     }
     let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
     assert!(sent.unwrap().success());
-}
-
-fn ignores_signals() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0) & 0b11 != 0
 }
 
 on!(a_signal_leaves_nothing: path, daemon, ssh, https);

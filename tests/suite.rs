@@ -25,6 +25,7 @@ mod remotes;
 mod run;
 mod stale;
 mod takeover;
+mod terminal;
 mod verdicts;
 mod waiting;
 

@@ -56,7 +56,7 @@ fn sockets() -> MutexGuard<'static, Vec<(u64, TcpStream)>> {
 }
 
 /// While it exists, the first signal that would end us only cuts the running exchange short and is remembered; a second
-/// one ends us as ever. When it is dropped, what was put off happens. There is one at a time.
+/// one, and not the copy of the first that git hands on, ends us as ever. When it is dropped, what was put off happens. There is one at a time.
 #[must_use]
 pub struct Deferred(());
 
@@ -199,10 +199,13 @@ impl Drop for Place {
 #[cfg(unix)]
 mod signals {
     use std::{
+        collections::HashMap,
         fs,
         net::Shutdown,
+        os::unix::process::parent_id,
         sync::{Once, atomic::Ordering},
         thread,
+        time::{Duration, Instant},
     };
 
     use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -214,6 +217,39 @@ mod signals {
 
     static WATCHING: Once = Once::new();
 
+    /// `git claim` is a process of git's in our group, which hands on to us each signal that it gets. So a Ctrl-C, and
+    /// whatever else is sent to the group, comes twice, one of both from our parent, within this time.
+    const ECHO: Duration = Duration::from_secs(1);
+
+    /// A signal that came.
+    #[derive(Debug, Clone, Copy)]
+    struct Arrival {
+        signal: i32,
+        by_parent: bool,
+        at: Instant,
+    }
+
+    impl Arrival {
+        /// Whether it is `before` over again.
+        fn repeats(self, before: Self) -> bool {
+            self.signal == before.signal
+                && self.by_parent != before.by_parent
+                && self.at.saturating_duration_since(before.at) < ECHO
+        }
+    }
+
+    /// Whether what came `now` means anything. `before` are those that did, by their signals, and did not come again yet.
+    fn counts(now: Arrival, before: &mut HashMap<i32, Arrival>) -> bool {
+        match before.remove(&now.signal) {
+            // Once only: the next one is meant.
+            Some(before) if now.repeats(before) => false,
+            _ => {
+                before.insert(now.signal, now);
+                true
+            }
+        }
+    }
+
     /// Waits for what would end us, on a thread of its own.
     pub(super) fn watch() {
         WATCHING.call_once(|| {
@@ -223,8 +259,20 @@ mod signals {
                 .into_iter()
                 .filter(|signal| ignored & (1 << (signal - 1)) == 0);
             let Ok(mut signals) = SignalsInfo::<WithOrigin>::new(ends) else { return };
+            // Whoever it is now: git waits for our end.
+            let parent = i32::try_from(parent_id()).ok();
             thread::spawn(move || {
+                let mut before = HashMap::new();
                 for origin in signals.forever() {
+                    let sender = origin.process.map(|process| process.pid);
+                    let arrival = Arrival {
+                        signal: origin.signal,
+                        by_parent: sender.is_some() && sender == parent,
+                        at: Instant::now(),
+                    };
+                    if !counts(arrival, &mut before) {
+                        continue;
+                    }
                     let (signal, from_terminal) = (origin.signal, origin.cause == Cause::Kernel);
                     let handled = super::relayed().as_ref().map(|tell| tell(signal, from_terminal));
                     match handled {
@@ -275,6 +323,50 @@ mod signals {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// What came: which signal, from whom, after how many milliseconds; and which of them count.
+        #[test]
+        fn what_our_parent_hands_on_counts_once() {
+            const PARENT: bool = true;
+            const OTHER: bool = false;
+            type Row<'a> = (&'a [(i32, bool, u64)], &'a [bool]);
+            let table: &[Row<'_>] = &[
+                (&[(2, OTHER, 0), (2, PARENT, 1)], &[true, false]),
+                (&[(15, PARENT, 0), (15, OTHER, 1)], &[true, false]),
+                // Two of them: each with its copy, or as one with it, or the second with none.
+                (
+                    &[(2, OTHER, 0), (2, PARENT, 1), (2, OTHER, 500), (2, PARENT, 501)],
+                    &[true, false, true, false],
+                ),
+                (&[(2, OTHER, 0), (2, OTHER, 1)], &[true, true]),
+                (&[(2, OTHER, 0), (2, PARENT, 1), (2, OTHER, 500)], &[true, false, true]),
+                // Our parent alone means what it sends.
+                (&[(15, PARENT, 0), (15, PARENT, 1)], &[true, true]),
+                // Another signal, and what comes too late for a copy.
+                (&[(2, OTHER, 0), (15, PARENT, 1)], &[true, true]),
+                (&[(2, OTHER, 0), (2, PARENT, 1_000)], &[true, true]),
+                // Two signals at a time.
+                (
+                    &[(1, OTHER, 0), (15, OTHER, 1), (1, PARENT, 2), (15, PARENT, 3)],
+                    &[true, true, false, false],
+                ),
+            ];
+            let begin = Instant::now();
+            for (came, expected) in table {
+                let mut before = HashMap::new();
+                let mut count = |(signal, by_parent, after): &(i32, bool, u64)| {
+                    let at = begin + Duration::from_millis(*after);
+                    counts(Arrival { signal: *signal, by_parent: *by_parent, at }, &mut before)
+                };
+                let counted: Vec<bool> = came.iter().map(&mut count).collect();
+                assert_eq!(counted, *expected, "{came:?}");
+            }
+        }
     }
 }
 

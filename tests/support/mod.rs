@@ -18,7 +18,7 @@ pub(crate) mod terminal;
 
 pub(crate) use output::{Output, until};
 pub(crate) use remote::{Kind, Remote, kinds};
-pub(crate) use sandbox::{Clone, Sandbox};
+pub(crate) use sandbox::{Clone, Sandbox, ignores_signals};
 pub(crate) use snapshot::snapshot;
 
 /// Turns one function that takes a [`Kind`] into one test for each kind of remote named.

@@ -174,6 +174,13 @@ pub(crate) fn processes_with(entry: &str) -> Vec<(i32, String)> {
     found.collect()
 }
 
+/// Whether INT and HUP are ignored here, and so by whatever is started (a job in the background of a script).
+pub(crate) fn ignores_signals() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0) & 0b11 != 0
+}
+
 /// A repository in which commands are run.
 pub(crate) struct Clone {
     /// Its work tree, or the repository itself where it is bare.
