@@ -61,16 +61,72 @@ pub enum Remains {
     Left {
         /// Why it could not be removed.
         why: String,
-        /// The command that does it later; none where it is marked as released, and so nobody's.
-        clear: Option<String>,
+        /// How it can be later.
+        clear: Clear,
     },
     /// That could not be told.
     Unsure {
         /// Why not.
         why: String,
         /// What to do later.
-        clear: String,
+        clear: Clear,
     },
+}
+
+/// How what is left of the probe goes away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Clear {
+    /// By this command.
+    By(String),
+    /// By this command once those who read are shown the probe, and until then by the remote's owner only.
+    OnceShown(String),
+    /// It need not: it is marked as released, and so nobody's.
+    Needless,
+}
+
+impl Clear {
+    /// The command, if there is one that works now.
+    fn command(&self) -> Option<&str> {
+        match self {
+            Self::By(command) => Some(command),
+            Self::OnceShown(_) | Self::Needless => None,
+        }
+    }
+
+    /// In a sentence. `by` is how the command is introduced.
+    fn sentence(&self, by: &str) -> String {
+        match self {
+            Self::By(command) => format!("{by}: {}", line(command)),
+            Self::OnceShown(command) => format!(
+                "readers are not shown it, so only the remote's owner can clear it; once they are: {}",
+                line(command)
+            ),
+            Self::Needless => "it is marked as released, so nobody holds it".to_owned(),
+        }
+    }
+}
+
+impl Remains {
+    /// What is left of `probe`, and what to do about it.
+    fn sentences(&self, probe: &str) -> Option<(String, String)> {
+        match self {
+            Self::Nothing => None,
+            Self::Left { why, clear } => Some((
+                format!("the probe {probe} is left behind: {}", joined(why)),
+                clear.sentence("to clear it, once the remote allows that"),
+            )),
+            Self::Unsure { why, clear } => Some((
+                format!("whether the probe {probe} is left behind is not known: {}", joined(why)),
+                clear.sentence("to find out, and to clear it"),
+            )),
+        }
+    }
+}
+
+/// Several lines of a remote's in one.
+fn joined(words: &str) -> String {
+    let lines: Vec<_> = words.lines().map(line).collect();
+    lines.join("; ")
 }
 
 /// All that is known before the first step.
@@ -157,6 +213,11 @@ pub fn end(examination: &Examination, ui: &Ui) -> Exit {
     } else {
         tell(examination, ui);
     }
+    if ui.quiet()
+        && let Some((left, clear)) = examination.remains.sentences(&examination.subject.probe)
+    {
+        ui.error(&format!("{left}; {clear}"));
+    }
     if ui.unwritten() { Exit::Failure } else { examination.exit }
 }
 
@@ -190,25 +251,15 @@ fn tell(examination: &Examination, ui: &Ui) {
         ui.result(&format!("warning: {}", line(warning)));
     }
     let probe = &examination.subject.probe;
-    match &examination.remains {
-        Remains::Nothing if examination.signal.is_some() => {
+    match examination.remains.sentences(probe) {
+        Some((left, clear)) => {
+            ui.result(&left);
+            ui.result(&format!("  {clear}"));
+        }
+        None if examination.signal.is_some() => {
             ui.result(&format!("interrupted; nothing is left of the probe {probe}"));
         }
-        Remains::Nothing => {}
-        Remains::Left { why, clear } => {
-            ui.result(&format!("the probe {probe} is left behind: {}", line(why)));
-            ui.result(&match clear {
-                Some(clear) => format!("  to clear it later: {}", line(clear)),
-                None => "  it is marked as released, so nobody holds it".to_owned(),
-            });
-        }
-        Remains::Unsure { why, clear } => {
-            ui.result(&format!(
-                "whether the probe {probe} is left behind is not known: {}",
-                line(why)
-            ));
-            ui.result(&format!("  to find out, and to clear it: {}", line(clear)));
-        }
+        None => {}
     }
     ui.result(&line(&examination.sentence));
 }
@@ -216,8 +267,8 @@ fn tell(examination: &Examination, ui: &Ui) {
 fn object(examination: &Examination) -> String {
     let (left_behind, why, clear) = match &examination.remains {
         Remains::Nothing => (Some(false), None, None),
-        Remains::Left { why, clear } => (Some(true), Some(why), clear.as_ref()),
-        Remains::Unsure { why, clear } => (None, Some(why), Some(clear)),
+        Remains::Left { why, clear } => (Some(true), Some(why), clear.command()),
+        Remains::Unsure { why, clear } => (None, Some(why), clear.command()),
     };
     let steps: Vec<_> = examination.steps.iter().map(|step| {
         json!({
@@ -293,12 +344,18 @@ mod tests {
 
     #[test]
     fn three_answers_about_the_probe_and_the_exit_of_a_signal() {
-        let (why, clear) = (String::new(), String::new());
-        let remains = Remains::Unsure { why: why.clone(), clear: clear.clone() };
-        let unsure = object(&Examination { remains, signal: Some(2), ..examination() });
+        let of = |remains| Examination { remains, signal: Some(2), ..examination() };
+        let why = || "one\ntwo".to_owned();
+        let unsure = Remains::Unsure { why: why(), clear: Clear::By("clear it".into()) };
+        let (told, _) = unsure.sentences("refs/x").expect("told");
+        assert!(told.ends_with(": one; two"), "{told}");
+        let unsure = object(&of(unsure));
         assert!(unsure.contains("\"left_behind\":null") && unsure.contains("\"exit\":130"));
-        let remains = Remains::Left { why, clear: None };
-        let left = object(&Examination { remains, ..examination() });
-        assert!(left.contains("\"left_behind\":true"), "{left}");
+        assert!(unsure.contains("\"clear\":\"clear it\""), "{unsure}");
+        for clear in [Clear::Needless, Clear::OnceShown("clear it".into())] {
+            let left = object(&of(Remains::Left { why: why(), clear }));
+            assert!(left.contains("\"left_behind\":true"), "{left}");
+            assert!(left.contains("\"clear\":null"), "{left}");
+        }
     }
 }

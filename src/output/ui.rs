@@ -91,9 +91,14 @@ impl Ui {
         self.json
     }
 
+    /// Whether the result is not told at all.
+    pub fn quiet(&self) -> bool {
+        self.quiet && !self.json
+    }
+
     /// A line of the result, on standard output.
     pub fn result(&self, text: &str) {
-        if self.quiet && !self.json {
+        if self.quiet() {
             return;
         }
         if self.aside {

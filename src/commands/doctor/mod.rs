@@ -82,7 +82,7 @@ pub fn run(
     let tokens = [identity::fresh_token()?, identity::fresh_token()?];
     let mut probe = Probe::new(context, deferred, claim.clone(), record, identity.author, tokens);
     let (steps, found) = tried(&mut probe, prefix, *release, deferred, overheard, audience);
-    let remains = probe.tidy_up(found.of(Step::Delete));
+    let remains = probe.tidy_up(found.of(Step::Delete), found.of(Step::Gone));
     let (listed, moves_together) = (std::mem::take(&mut probe.listed), probe.moves_together);
 
     let facts = Facts {

@@ -15,15 +15,19 @@ use crate::{
     claim::{
         claim_ref::ClaimRef,
         commit::Draft,
-        record::{Person, Record, TookOver},
+        record::{Person, Reading, Record, TookOver},
         token::Token,
     },
     commands::{
         context::Context,
         look::Seen,
-        swap::{self, Outcome, Place, Swap},
+        swap::{self, Looked, Outcome, Place, Swap},
     },
-    output::{Shown, doctor::Remains},
+    output::{
+        Shown,
+        doctor::{Clear, Remains},
+    },
+    settings::ReleaseBy,
     verdict::{Act, Verdict, Whose},
     wire::{Advertised, Deferred, Edit, LinkError, Reported, Tip},
 };
@@ -36,6 +40,9 @@ const AFTERMATH: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(200);
 /// So many looks may fail before the probe is given up.
 const MOST_FAILURES: u32 = 3;
+
+const REMOVED: &str = "the probe was there and is gone: somebody removed it meanwhile";
+const PUT_BACK: &str = "the remote said ok to its deletion, and it is there all the same";
 
 /// The probe.
 pub struct Probe<'c, 'a> {
@@ -56,6 +63,10 @@ pub struct Probe<'c, 'a> {
     marked: bool,
     /// The readers are shown it.
     readable: bool,
+    /// They are not, although it is there, or they are turned away.
+    hidden: bool,
+    /// The remote has shown it, or has moved it on: what is gone after that was removed.
+    kept: bool,
     /// A creation left whose end is not known.
     may_land: bool,
     /// Nothing is begun any more once a signal came, unless it is to tidy up.
@@ -88,6 +99,8 @@ impl<'c, 'a> Probe<'c, 'a> {
             sent: Vec::new(),
             tip: None,
             readable: false,
+            hidden: false,
+            kept: false,
             marked: false,
             may_land: false,
             tidying: false,
@@ -131,6 +144,7 @@ impl<'c, 'a> Probe<'c, 'a> {
         let (own, record) = (self.tip, Record { token: self.rival, ..self.record.clone() });
         let outcome = self.drive(Act::Take, Some(&record));
         self.may_land |= outcome.pending;
+        self.kept |= matches!(outcome.verdict, Verdict::Held(id) if Some(id) == own);
         match outcome.verdict {
             Verdict::Claimed(id) if Some(id) != own => Finding::TwoWinners,
             Verdict::Held(_) | Verdict::Refused(_) => Finding::Good,
@@ -139,6 +153,14 @@ impl<'c, 'a> Probe<'c, 'a> {
     }
 
     fn list(&mut self, namespaces: &[&str]) -> Finding {
+        let finding = self.listed_in(namespaces);
+        self.hidden =
+            matches!(finding, Finding::Hidden | Finding::Refused(_) | Finding::TurnedAway(_));
+        self.kept |= self.readable || finding == Finding::Hidden;
+        finding
+    }
+
+    fn listed_in(&mut self, namespaces: &[&str]) -> Finding {
         let prefixes: Vec<&[u8]> = namespaces.iter().map(|prefix| prefix.as_bytes()).collect();
         let begin = Instant::now();
         match self.context.link.list(&prefixes) {
@@ -164,10 +186,15 @@ impl<'c, 'a> Probe<'c, 'a> {
             Some(_) => Finding::Altered,
             None => match self.context.link.shown_for_writing(self.claim.full()) {
                 Ok(Some(_)) => Finding::Hidden,
-                Ok(None) => Finding::Nowhere,
+                Ok(None) => self.nowhere(),
                 Err(error) => failed(error),
             },
         }
+    }
+
+    /// What it means that nobody is shown it.
+    fn nowhere(&self) -> Finding {
+        if self.kept { Finding::Unknown(REMOVED.into()) } else { Finding::Nowhere }
     }
 
     fn read(&mut self) -> Finding {
@@ -196,6 +223,7 @@ impl<'c, 'a> Probe<'c, 'a> {
         };
         if let Some(id) = landed {
             self.moves_together = Some(true);
+            self.kept = true;
             self.tip = Some(id);
             return Finding::Good;
         }
@@ -225,7 +253,12 @@ impl<'c, 'a> Probe<'c, 'a> {
         self.move_on(&self.record.clone())
     }
 
+    /// Says of whatever of ours is there that it is released.
     fn mark(&mut self) -> Finding {
+        let tip = self.tip.and_then(|tip| self.commit(tip));
+        if let Some(Reading::Claim(record)) = tip.as_deref().map(Reading::of_commit) {
+            self.record = *record;
+        }
         self.record.released_at = Some(self.context.now);
         let finding = self.move_on(&self.record.clone());
         self.marked = finding == Finding::Good;
@@ -236,9 +269,11 @@ impl<'c, 'a> Probe<'c, 'a> {
         let outcome = self.drive(Act::Renew, Some(record));
         match outcome.verdict {
             Verdict::Renewed(id) | Verdict::Yours(id) => {
+                self.kept = true;
                 self.tip = Some(id);
                 Finding::Good
             }
+            Verdict::Free => self.nowhere(),
             other => ended(other),
         }
     }
@@ -274,33 +309,41 @@ impl<'c, 'a> Probe<'c, 'a> {
         }
     }
 
-    /// Removes whatever of ours is there, or tells what is left. `deletion` is what came of deleting it, if that was tried.
-    pub fn tidy_up(&mut self, deletion: &Finding) -> Remains {
+    /// Removes whatever of ours is there, or tells what is left. `deletion` is what came of deleting it, if that was tried,
+    /// and `gone` of looking for it then.
+    pub fn tidy_up(&mut self, deletion: &Finding, gone: &Finding) -> Remains {
         self.tidying = true;
         match (deletion, self.tip) {
+            (Finding::Good, Some(tip)) if *gone == Finding::StillShown => {
+                return self.still_shown(tip);
+            }
             (Finding::Good, _) if !self.may_land => return Remains::Nothing,
-            (Finding::Refused(why), Some(tip)) => return self.left(tip, why.clone()),
+            (Finding::Refused(why), Some(tip)) => return self.stays(tip, why.clone()),
             // Nothing has left that could be there.
             (_, None) if !self.may_land => return Remains::Nothing,
             _ => {}
         }
-        let (begin, mut failures) = (Instant::now(), 0);
+        let (begin, mut failures, mut deleted) = (Instant::now(), 0, false);
         loop {
             match self.look() {
-                Ok(Some(seen)) if self.commit(seen.id).is_some() => {
+                Ok(Some(seen)) if self.commit(seen.id).is_none() => {
+                    return self.left(seen.id, "it holds what was not sent from here".into());
+                }
+                Ok(Some(seen)) if deleted && begin.elapsed() >= AFTERMATH => {
+                    return self.stays(seen.id, PUT_BACK.into());
+                }
+                Ok(Some(seen)) => {
                     self.tip = Some(seen.id);
-                    match self.drive(Act::Release, None).verdict {
+                    let outcome = self.drive(Act::Release, None);
+                    match outcome.verdict {
                         Verdict::Released | Verdict::Free if !self.may_land => {
                             return Remains::Nothing;
                         }
-                        Verdict::Released | Verdict::Free => {}
-                        Verdict::Refused(why) => return self.left(seen.id, why),
-                        Verdict::Unknown(why) => return self.unsure(why),
+                        Verdict::Released | Verdict::Free => deleted = true,
+                        Verdict::Refused(why) => return self.stays(seen.id, why),
+                        Verdict::Unknown(why) => return self.unanswered(&outcome.looked, why),
                         other => return self.unsure(format!("it is {}", other.word())),
                     }
-                }
-                Ok(Some(seen)) => {
-                    return self.left(seen.id, "it holds what was not sent from here".into());
                 }
                 Ok(None) if !self.may_land => return Remains::Nothing,
                 Ok(None) if begin.elapsed() >= AFTERMATH => {
@@ -322,18 +365,62 @@ impl<'c, 'a> Probe<'c, 'a> {
         }
     }
 
+    /// The remote said ok to the deletion of `tip`, and shows it all the same.
+    fn still_shown(&mut self, tip: ObjectId) -> Remains {
+        match self.context.link.shown_for_writing(self.claim.full()) {
+            Ok(Some(id)) if id == tip => self.stays(tip, PUT_BACK.into()),
+            Ok(Some(id)) => self.left(id, "it holds what was not sent from here".into()),
+            Ok(None) => self.unsure(
+                "those who write are not shown it any more, and those who read still are".into(),
+            ),
+            Err(error) => self.unsure(error.to_string()),
+        }
+    }
+
+    /// No answer came to a deletion. If a look showed that the ref was there after that, it is looked at for a while: the
+    /// remote may be slow to delete it, and if it does not, then it stays.
+    fn unanswered(&mut self, looked: &Looked, why: String) -> Remains {
+        let Some(id) = looked.seen().map(|seen| seen.id) else { return self.unsure(why) };
+        let begin = Instant::now();
+        loop {
+            thread::sleep(PAUSE);
+            match self.look() {
+                Ok(Some(seen)) if seen.id != id => return self.unsure(why),
+                Ok(Some(_)) if begin.elapsed() >= AFTERMATH => return self.stays(id, why),
+                Ok(Some(_)) => {}
+                Ok(None) if self.may_land => return self.unsure(why),
+                Ok(None) => return Remains::Nothing,
+                Err(error) => return self.unsure(error.to_string()),
+            }
+        }
+    }
+
+    /// `id` cannot be deleted. Where claims are released by a mark, it gets one.
+    fn stays(&mut self, id: ObjectId, why: String) -> Remains {
+        if self.context.stage.settings.release == ReleaseBy::Mark && !self.marked {
+            self.tip = Some(id);
+            let _ = self.mark();
+        }
+        self.left(self.tip.unwrap_or(id), why)
+    }
+
     fn left(&self, id: ObjectId, why: String) -> Remains {
-        let clear = (!self.marked).then(|| self.clearing(id));
+        let clear = if self.marked { Clear::Needless } else { self.once_shown(self.clearing(id)) };
         Remains::Left { why, clear }
     }
 
     fn unsure(&self, why: String) -> Remains {
         let id = self.tip.or(self.sent.last().map(|(id, _)| *id));
-        let clear = match id {
+        let clear = self.once_shown(match id {
             Some(id) => self.clearing(id),
             None => self.context.command(&format!("show {}", self.claim.short())),
-        };
+        });
         Remains::Unsure { why, clear }
+    }
+
+    /// The verbs find a claim of others where those who read are shown it.
+    fn once_shown(&self, command: String) -> Clear {
+        if self.hidden { Clear::OnceShown(command) } else { Clear::By(command) }
     }
 
     fn clearing(&self, id: ObjectId) -> String {
@@ -417,7 +504,7 @@ impl Place for Probe<'_, '_> {
         let found = match self.shown_for_reading() {
             Ok(Some(id)) => Some(id),
             Ok(None) if self.sent.is_empty() => None,
-            Ok(None) => self.context.link.shown_for_writing(self.claim.full()).unwrap_or_default(),
+            Ok(None) => self.context.link.shown_for_writing(self.claim.full())?,
             // Where nobody may read, those who write are still shown it.
             Err(error) => match self.context.link.shown_for_writing(self.claim.full()) {
                 Ok(found) => found,
@@ -477,7 +564,6 @@ fn ended(verdict: Verdict) -> Finding {
     match verdict {
         Verdict::Refused(words) => Finding::Refused(words),
         Verdict::Unknown(why) => Finding::Unknown(why),
-        Verdict::Free => Finding::Nowhere,
         Verdict::Held(id) | Verdict::Lost(id) | Verdict::Moved(id) => {
             Finding::Unknown(format!("{id} is there, which nobody has sent"))
         }
