@@ -146,8 +146,106 @@ fn hidden_for_reading_only(kind: Kind) {
     remote.set("uploadpack.hideRefs", "refs/claims");
     let (json, told) = examine(&clone, &[], 77, "++F.++++");
     nothing_left(&remote, &json);
-    assert_eq!(told.verdict(), "origin can hold claims, but those who read do not see them");
+    assert_eq!(
+        told.verdict(),
+        "origin can hold claims, but those who read do not see them, or more than 3 s later"
+    );
     assert_eq!(json["verdict"], "limited", "{json}");
+    assert!(warns(&json, "not shown the probes"), "{json}");
+}
+
+/// The command that clears a claim looks for it as a reader.
+#[test]
+fn what_is_left_behind_unseen_is_not_said_to_be_clearable() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    remote.set("uploadpack.hideRefs", "refs/claims");
+    remote.hook("update", NO_DELETION);
+    let (json, told) = examine(&clone, &[], 77, "++F.++F.");
+    assert_eq!(json["probe"]["left_behind"], true, "{json}");
+    assert_eq!(json["probe"]["clear"], Value::Null, "{json}");
+    assert!(told.stdout.contains("only the remote's owner can clear it"), "{told}");
+}
+
+#[test]
+fn nobody_may_read() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::https()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    remote.set("http.uploadpack", "false");
+    let (json, told) = examine(&clone, &[], 77, "++F.++++");
+    nothing_left(&remote, &json);
+    assert_eq!(told.verdict(), "origin can hold claims, but those who read are refused");
+}
+
+on!(a_deletion_is_undone: path, https);
+/// A mirror of some kind puts back what was deleted with an `ok`.
+fn a_deletion_is_undone(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    remote.hook(
+        "post-receive",
+        "while read old new ref; do case $new in *[!0]*) ;; *) git update-ref $ref $old ;; esac; done",
+    );
+    let (json, told) = examine(&clone, &[], 77, "+++++++F");
+    assert_eq!(json["probe"]["left_behind"], true, "{json}");
+    assert!(told.stdout.contains("is left behind: the remote said ok"), "{told}");
+    remote.unhook("post-receive");
+    let cleared = clone.shell(json["probe"]["clear"].as_str().unwrap()).go();
+    assert_eq!(cleared.code, Some(0), "{cleared}");
+    assert!(!remote.refs().contains(json["probe"]["ref"].as_str().unwrap()), "{}", remote.refs());
+}
+
+/// Somebody tidies up on the server while the examination runs. That says nothing against the remote.
+#[test]
+fn the_probe_is_removed_by_somebody() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    remote.hook("update", "case $2 in *[!0]*) git update-ref -d $1 ;; esac");
+    let (json, told) = examine(&clone, &[], 69, "++++?...");
+    nothing_left(&remote, &json);
+    assert_eq!(json["verdict"], "unknown", "{json}");
+    assert!(told.verdict().contains("somebody removed it"), "{told}");
+}
+
+/// git's server dies over a deletion that this hook turns down, so that no answer comes to it.
+const DEADLY: &str = "test $1 = prepared || exit 0\n\
+    while read old new ref; do case $new in *[!0]*) ;; *) echo 'kept for ever' >&2; exit 1 ;; esac; done";
+
+#[test]
+fn no_answer_comes_to_a_deletion() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    remote.hook("reference-transaction", DEADLY);
+    let (json, told) = examine(&clone, &[], 69, "++++++?.");
+    assert_eq!(json["probe"]["left_behind"], true, "{json}");
+    assert!(told.stdout.contains("is left behind: ") && !told.stdout.contains("\\n"), "{told}");
+    assert!(json["probe"]["clear"].is_string(), "{json}");
+
+    let _ = clone.claim(&["take", "42"]).is(0, "claimed");
+    let told = clone.claim(&["release", "42"]).is(69, "unknown");
+    let _ = told.says("was NOT released").says("git config claim.release mark");
+    let id = remote.tip("issue-42").unwrap();
+    let told = clone.claim(&["release", "42", "--expect", &id]).is(69, "unknown");
+    let _ = told.says("was NOT released").says("git config claim.release mark");
+}
+
+#[test]
+fn quiet_as_it_is_it_says_what_is_left_behind() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let told = clone.claim(&["doctor", "-q"]);
+    assert_eq!((told.code, &*told.stdout, &*told.stderr), (Some(0), "", ""), "{told}");
+    remote.hook("update", NO_DELETION);
+    let told = clone.claim(&["doctor", "-q"]);
+    assert_eq!((told.code, &*told.stdout), (Some(77), ""), "{told}");
+    assert!(told.stderr.starts_with("error: the probe refs/claims/doctor-"), "{told}");
+    assert!(told.stderr.contains("git claim release doctor-"), "{told}");
 }
 
 /// Reads are served from a copy that is behind for a while.
@@ -222,10 +320,11 @@ fn no_deletion(kind: Kind) {
     assert_eq!(json["probe"]["left_behind"], true, "{json}");
     let name = json["probe"]["ref"].as_str().unwrap();
     assert!(remote.refs().contains(name), "{}", remote.refs());
-    // The second examination names what the first has left.
+    // The second examination names what the first has left; for all it knows that one goes on.
     let clear = json["probe"]["clear"].as_str().unwrap();
-    assert!(told.stdout.contains(&format!("warning: {name} ")), "{told}");
-    assert!(told.stdout.contains(clear) && told.stdout.contains("is left behind"), "{told}");
+    let warning = format!("warning: {name} is the probe of another examination that runs now");
+    assert!(told.stdout.contains(&warning) && !told.stdout.contains(clear), "{told}");
+    assert!(told.stdout.contains("is left behind"), "{told}");
     remote.unhook("update");
     let cleared = clone.shell(clear).go();
     assert_eq!(cleared.code, Some(0), "{cleared}");
@@ -372,6 +471,26 @@ fn what_else_is_on_the_remote_is_named_and_left_alone() {
     let id = remote.plant("refs/claims/doctor-0123456789abcdef", rita, "a probe\n");
     remote.plant("refs/claims/doctor-who", rita, "claim doctor-who by me\n");
     remote.plant("refs/heads/claims/issue-7", rita, "claim issue 7 by me\n");
+    // Neither is held by anybody.
+    remote.plant("refs/heads/claims/doctor-0123456789abcdef", rita, "a probe\n");
+    clone.git(&[
+        "-c",
+        "claim.prefix=refs/heads/claims/",
+        "-c",
+        "claim.release=mark",
+        "claim",
+        "take",
+        "8",
+    ]);
+    clone.git(&[
+        "-c",
+        "claim.prefix=refs/heads/claims/",
+        "-c",
+        "claim.release=mark",
+        "claim",
+        "release",
+        "8",
+    ]);
     let refs = remote.refs();
     let (json, _) = examine(&clone, &[], 0, "++++++++");
     assert_eq!(remote.refs(), refs);
@@ -447,6 +566,35 @@ fn a_signal_leaves_nothing(kind: Kind) {
         assert_eq!(fs::read_dir(sandbox.path("tmp")).unwrap().count(), 0, "{name}");
     }
     state.still_holds(&clone.dir);
+}
+
+/// What cannot be deleted is at least nobody's, where that is how claims are released.
+#[test]
+fn a_signal_leaves_a_mark_where_nothing_can_be_deleted() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    if ignores_signals() {
+        eprintln!("skipped: signals are ignored here, and so they are by whatever is started");
+        return;
+    }
+    let clone = sandbox.clone(&remote, "a");
+    clone.set("claim.release", "mark");
+    let reached = sandbox.path("reached");
+    remote.hook(
+        "update",
+        &format!(
+            "{NO_DELETION}\ncase $2 in *[!0]*) test -e '{0}' || {{ touch '{0}'; sleep 20; }} ;; esac",
+            reached.display()
+        ),
+    );
+    let output = interrupt(&clone, &reached, "TERM");
+    assert_eq!(output.code, None, "{output}");
+    assert!(output.stdout.contains("it is marked as released"), "{output}");
+    let refs = remote.refs();
+    let name = refs.lines().find_map(|line| line.split_once("refs/claims/")).unwrap().1;
+    assert!(remote.record(name).contains("\nReleased-At: "), "{}", remote.record(name));
+    let listed = clone.claim(&["list"]);
+    assert!(listed.verdict().starts_with("0 claims"), "{listed}");
 }
 
 on!(what_lands_after_a_signal_is_removed: daemon, ssh);

@@ -38,7 +38,7 @@ pub struct Event {
 pub enum What {
     /// Somebody took what nobody held.
     Taken,
-    /// Somebody made a claim by hand, and somebody else took that over.
+    /// Somebody made a claim by hand, and somebody else took that over or let it go.
     ByHand {
         /// The first line of the message.
         subject: String,
@@ -173,7 +173,11 @@ fn happened(before: &Before, record: &Record) -> (What, DateTime<Utc>) {
     match before {
         Before::Nothing => taken,
         Before::ByHand(id, by_hand) if recorded.is_some() => {
-            (What::TakenOver(ended(id.to_string(), by_hand.who.to_string())), record.claimed_at)
+            let ended = ended(id.to_string(), by_hand.who.to_string());
+            match record.released_at {
+                Some(at) => (What::Cleared(ended), at),
+                None => (What::TakenOver(ended), record.claimed_at),
+            }
         }
         Before::ByHand(..) => taken,
         Before::Record(_, earlier) if earlier.token == record.token => match record.released_at {
@@ -341,6 +345,10 @@ mod tests {
             (
                 start().message("fix").message("mine, by hand").then(&bob),
                 vec!["0 Hand by hand 'mine, by hand'", "5 Bob over Hand <h@example.com>"],
+            ),
+            (
+                start().message("mine, by hand").then(&released(&bob, 6)),
+                vec!["0 Hand by hand 'mine, by hand'", "6 Bob cleared Hand <h@example.com>"],
             ),
             (start().message("the project's").then(&alice), vec!["1 Alice taken"]),
             (start().then(&alice).message("by hand over a record"), vec![]),

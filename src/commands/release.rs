@@ -111,7 +111,8 @@ pub fn own(claim: &ClaimRef, records: Records, context: &mut Context<'_>) -> Cla
             report.hints.push(format!("{} is NOT released and still yours", claim.short()));
             report.hints.extend(no_deletion(by));
         }
-        (Verdict::Unknown(_) | Verdict::Refused(_), _) => {
+        (Verdict::Unknown(_) | Verdict::Refused(_), looked) => {
+            report.hints.extend(unanswered(claim, expected, looked, by));
             let command = context.command(&format!("release {}", claim.short()));
             report.hints.push(format!(
                 "whether {} is released is not known; ask again: {command}",
@@ -174,9 +175,15 @@ fn named(
         }
         (verdict, _) => {
             let mut report = context.report(claim, verdict.clone(), Some(&seen), &records);
-            if let Verdict::Refused(_) = verdict {
-                report.hints.push(format!("{} is NOT released", claim.short()));
-                report.hints.extend(no_deletion(by));
+            match verdict {
+                Verdict::Refused(_) => {
+                    report.hints.push(format!("{} is NOT released", claim.short()));
+                    report.hints.extend(no_deletion(by));
+                }
+                Verdict::Unknown(_) => {
+                    report.hints.extend(unanswered(claim, seen.id, &outcome.looked, by))
+                }
+                _ => {}
             }
             report
         }
@@ -245,6 +252,16 @@ fn send(
     let draft = mark.map(|mark| |parent: Option<ObjectId>| mark.draft(parent));
     let draft = draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft);
     swap::drive(place, Swap { act, expected: Some(expected), base, draft, others: Vec::new() })
+}
+
+/// What to know where no answer came and the ref stood unchanged after that: a server that dies over a deletion does
+/// so each time.
+fn unanswered(claim: &ClaimRef, expected: ObjectId, looked: &Looked, by: ReleaseBy) -> Vec<String> {
+    if looked.seen().is_none_or(|seen| seen.id != expected) {
+        return Vec::new();
+    }
+    let not_yet = format!("{} was NOT released when it was looked at after that", claim.short());
+    std::iter::once(not_yet).chain(no_deletion(by)).collect()
 }
 
 /// What helps on hosts that let nobody delete a ref.

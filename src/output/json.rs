@@ -135,6 +135,7 @@ fn claim(report: &ClaimReport) -> Value {
             if chain.whole { Value::Null } else { "earlier ones not read".into() },
         ),
     };
+    put("hints", report.hints.clone().into());
     put("history", history);
     put("history_unread", history_unread);
     if let Some(assessment) = &report.assessment {

@@ -84,7 +84,7 @@ pub enum Finding {
     Unknown(String),
     /// Two who asked for the same were both told yes.
     TwoWinners,
-    /// Those who write see it, those who read do not.
+    /// Those who write see it, those who read do not, or much later.
     Hidden,
     /// It was taken with an `ok`, and is shown to nobody.
     Nowhere,
@@ -120,10 +120,12 @@ impl Finding {
         Some(match self {
             Self::Refused(words) | Self::TurnedAway(words) | Self::Unknown(words) => words,
             Self::TwoWinners => "a second one was told that it has created the same ref",
-            Self::Hidden => "those who write are shown it, those who read are not",
+            Self::Hidden => {
+                "those who write are shown it, those who read are not, or more than 3 s later"
+            }
             Self::Nowhere => "the remote said ok, and shows it to nobody",
             Self::Altered => "it is not what was sent",
-            Self::StillShown => "the remote said ok, and still shows it to those who read",
+            Self::StillShown => "the remote said ok, and still shows it",
             Self::Good | Self::Late(_) | Self::Answered | Self::NotTried => return None,
         })
     }
@@ -191,6 +193,9 @@ pub fn means(step: Step, finding: &Finding, prefix: &Prefix, release: ReleaseBy)
         (Step::Create, Finding::TurnedAway(_)) => {
             "take: nothing can be claimed here; nobody may write, or not with these credentials"
         }
+        (Step::Create, Finding::Refused(words)) if has_nothing_to_do_with_names(words) => {
+            "take: nothing can be claimed here"
+        }
         (Step::Create, _) if prefix.as_str().starts_with("refs/heads/") => {
             "take: nothing can be claimed here"
         }
@@ -203,8 +208,9 @@ pub fn means(step: Step, finding: &Finding, prefix: &Prefix, release: ReleaseBy)
             "take: whether a second one is refused could not be told; do not go by claims until it is"
         }
         (Step::List, Finding::Hidden) => {
-            "list, show: see no claim; take: refuses what is held, and cannot say by whom; \
-             verify, renew, release: work in the clone that took the claim; release --expect, take --over: find nothing"
+            "list, show: see no claim, or an old state; take: refuses what is held, and cannot say by whom; \
+             verify, renew, release: work in the clone that took the claim where readers see nothing of it, not where \
+             they see an old state; release --expect, take --over: find nothing, or an old state"
         }
         (Step::List, _) => {
             "list, show, verify: get no answer; take: cannot say who holds what it is refused"
@@ -234,6 +240,19 @@ pub fn means(step: Step, finding: &Finding, prefix: &Prefix, release: ReleaseBy)
         (Step::Gone, _) => "list, show: go on showing claims that are released",
     };
     Some(text.to_owned())
+}
+
+/// Whether a refusal would be the same for a branch. It only chooses whether to give a piece of advice.
+fn has_nothing_to_do_with_names(words: &str) -> bool {
+    const SIGNS: &[&str] = &[
+        // A read-only or full disk, and what follows from it.
+        "unpacker error",
+        "unable to create temporary",
+        "exceeds maximum allowed size",
+        // A hook or a proxy receive that writes refs where git forbids it.
+        "inside quarantine environment",
+    ];
+    SIGNS.iter().any(|sign| words.contains(sign))
 }
 
 /// Where hosts that accept branches only take claims.
@@ -269,13 +288,16 @@ impl Health {
             }
         }
         if let Finding::Refused(words) | Finding::TurnedAway(words) = findings.of(Step::Create) {
-            return Self::Refused(first_line(words));
+            return Self::Refused(telling_line(words));
         }
         let failed: Vec<&str> = needed()
             .filter(|(_, finding)| finding.outcome() == Outcome::Failed)
-            .map(|(step, _)| match step {
+            .map(|(step, finding)| match step {
                 Step::Create | Step::Refuse => "they are not safe",
-                Step::List => "those who read do not see them",
+                Step::List if *finding == Finding::Hidden => {
+                    "those who read do not see them, or more than 3 s later"
+                }
+                Step::List => "those who read are refused",
                 Step::Read => "their records cannot be read",
                 Step::Renew => "they cannot be renewed",
                 Step::TakeOver => "they cannot be taken over",
@@ -287,7 +309,7 @@ impl Health {
             return Self::Limited(failed.join(", "));
         }
         let open = needed().find_map(|(step, finding)| match finding {
-            Finding::Unknown(why) => Some(format!("{}: {}", step.name(), first_line(why))),
+            Finding::Unknown(why) => Some(format!("{}: {}", step.name(), telling_line(why))),
             _ => None,
         });
         let untried = || needed().find(|(_, finding)| *finding == Finding::NotTried);
@@ -340,8 +362,10 @@ impl Health {
     }
 }
 
-fn first_line(words: &str) -> String {
-    words.lines().next().unwrap_or_default().to_owned()
+/// The line that says most: git's programs mark it, whatever others said before. Else the first.
+fn telling_line(words: &str) -> String {
+    let marked = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+    words.lines().find(marked).or(words.lines().next()).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -405,6 +429,7 @@ mod tests {
             (deletion, &[(List, Altered)], "++F.....", "unsafe", 77),
             (deletion, &[(List, Hidden)], "++F.++++", "limited", 77),
             (deletion, &[(List, lost())], "++?.++++", "unknown", 69),
+            (deletion, &[(List, no())], "++F.++++", "limited", 77),
             (deletion, &[(Read, lost())], "+++?++++", "unknown", 69),
             (deletion, &[(Renew, no()), (TakeOver, no())], "++++FF++", "limited", 77),
             (deletion, &[(Renew, lost())], "++++?...", "unknown", 69),
@@ -465,7 +490,40 @@ mod tests {
             play(ReleaseBy::Deletion, &[(Step::List, Finding::Hidden), (Step::Delete, no())]);
         assert_eq!(
             many.sentence("origin"),
-            "origin can hold claims, but those who read do not see them, they cannot be released"
+            "origin can hold claims, but those who read do not see them, or more than 3 s later, they cannot be released"
         );
+        let (_, refused) = play(ReleaseBy::Deletion, &[(Step::List, no())]);
+        assert_eq!(
+            refused.sentence("origin"),
+            "origin can hold claims, but those who read are refused"
+        );
+    }
+
+    #[test]
+    fn the_line_that_git_marks_says_why() {
+        for (words, told) in [
+            ("my helper: hello\nfatal: Authentication failed for 'https://h/'", 1),
+            ("error: RPC failed; HTTP 403\nfatal: the remote end hung up", 0),
+            ("hook declined\nmore", 0),
+        ] {
+            assert_eq!(telling_line(words), words.lines().nth(told).expect("a line"));
+        }
+        assert_eq!(telling_line(""), "");
+    }
+
+    #[test]
+    fn a_namespace_is_no_advice_where_none_would_be_better() {
+        let prefix = Prefix::default();
+        for (words, advised) in [
+            ("branches only", true),
+            ("unpacker error", false),
+            ("pack exceeds maximum allowed size (10 bytes)", false),
+            ("ref updates forbidden inside quarantine environment", false),
+        ] {
+            let finding = Finding::Refused(words.into());
+            let text = means(Step::Create, &finding, &prefix, ReleaseBy::Deletion);
+            let text = text.expect("a meaning");
+            assert_eq!(text.contains("claim.prefix"), advised, "{words}: {text}");
+        }
     }
 }

@@ -9,6 +9,7 @@ mod probe;
 mod warnings;
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -17,16 +18,21 @@ use gix::ObjectId;
 
 use super::{context::Context, look::Seen};
 use crate::{
-    claim::{claim_ref::ClaimRef, name::ClaimName, prefix::Prefix, record::Record},
+    claim::{
+        claim_ref::ClaimRef,
+        name::ClaimName,
+        prefix::Prefix,
+        record::{Reading, Record},
+    },
     identity::{self, Identity},
-    output::doctor::{Examination, Outcome, StepReport, Subject},
+    output::doctor::{Clear, Examination, Outcome, Remains, StepReport, Subject},
     remote::Way,
     settings::{ReleaseBy, Settings},
     wire::{Advertised, Deferred, Protocol},
 };
 use meaning::{Finding, Findings, Health, Step, means};
 use probe::{NAME, Probe, clearing, is_probe};
-use warnings::{Facts, warnings};
+use warnings::{Facts, Leftover, warnings};
 
 /// What the remote says, line by line, to be told with the step during which it said so.
 #[derive(Clone, Default)]
@@ -84,6 +90,8 @@ pub fn run(
     let (steps, found) = tried(&mut probe, prefix, *release, deferred, overheard, audience);
     let remains = probe.tidy_up(found.of(Step::Delete), found.of(Step::Gone));
     let (listed, moves_together) = (std::mem::take(&mut probe.listed), probe.moves_together);
+    let hidden = probe.hidden;
+    let others = Others::of(&claim, &listed, context);
 
     let facts = Facts {
         hints: stage.to.hints.clone(),
@@ -99,8 +107,10 @@ pub fn run(
             Outcome::Failed => Some(false),
             Outcome::Unknown | Outcome::NotTried => None,
         },
-        elsewhere: elsewhere(prefix, &listed),
-        leftovers: leftovers(&claim, &listed, context),
+        marked: matches!(remains, Remains::Left { clear: Clear::Needless, .. }),
+        hidden,
+        elsewhere: others.elsewhere,
+        leftovers: others.probes,
     };
     let spoken = context.link.spoken();
     let health = Health::of(&found, *release);
@@ -167,46 +177,74 @@ fn tried(
     (steps, found)
 }
 
-/// How many claims there are in the other usual namespaces.
-fn elsewhere(prefix: &Prefix, listed: &[Advertised]) -> Vec<(Prefix, usize)> {
-    let beneath = |name: &[u8], prefix: &Prefix| name.starts_with(prefix.as_str().as_bytes());
-    let count = |other: &Prefix| {
-        let there = |name: &[u8]| beneath(name, other) && !beneath(name, prefix);
-        listed.iter().filter(|listed| there(&listed.name)).count()
-    };
-    let counted = prefix.others().into_iter().map(|other| {
-        let count = count(&other);
-        (other, count)
-    });
-    counted.filter(|(_, count)| *count > 0).collect()
+/// What others have on the remote.
+struct Others {
+    /// How many claims there are in the other usual namespaces.
+    elsewhere: Vec<(Prefix, usize)>,
+    /// Probes that somebody holds.
+    probes: Vec<Leftover>,
 }
 
-/// Other probes than `own`, each with the command that clears it; but for those that are marked as released, which are
-/// nobody's and stay.
-fn leftovers(
-    own: &ClaimRef,
-    listed: &[Advertised],
-    context: &mut Context<'_>,
-) -> Vec<(String, String)> {
-    let prefix = &context.stage.settings.prefix;
-    let mut left: Vec<(ClaimRef, ObjectId)> = listed
-        .iter()
-        .filter_map(|listed| Some((ClaimRef::listed(prefix, listed.name.as_ref())?, listed.id)))
-        .filter(|(claim, _)| is_probe(&claim.short()) && claim != own)
-        .collect();
-    if !left.is_empty() && context.link.list(&[prefix.as_str().as_bytes()]).is_ok() {
-        let ids: Vec<ObjectId> = left.iter().map(|(_, id)| *id).collect();
-        let mut tips = context.link.read(&ids).into_iter();
-        left.retain(|(_, id)| {
-            let tip = tips.next();
-            let seen = tip.map(|tip| Seen::of(*id, tip));
-            seen.is_none_or(|seen| seen.released().is_none())
+/// So many records are read at the most, to leave out those that are marked as released.
+const MOST_READ: usize = 256;
+
+impl Others {
+    /// Those that were `listed` beside `own`. What is marked as released is nobody's, and stays.
+    fn of(own: &ClaimRef, listed: &[Advertised], context: &mut Context<'_>) -> Self {
+        let prefix = &context.stage.settings.prefix;
+        let others = prefix.others();
+        let of = |prefix: &Prefix| -> Vec<(ClaimRef, ObjectId)> {
+            let claim = |listed: &Advertised| ClaimRef::listed(prefix, listed.name.as_ref());
+            listed.iter().filter_map(|listed| Some((claim(listed)?, listed.id))).collect()
+        };
+        let mut probes = of(prefix);
+        probes.retain(|(claim, _)| is_probe(&claim.short()) && claim != own);
+        let mut elsewhere: Vec<(Prefix, Vec<(ClaimRef, ObjectId)>)> =
+            others.into_iter().map(|other| (other.clone(), of(&other))).collect();
+        for (_, claims) in &mut elsewhere {
+            // One namespace may lie beneath another.
+            claims.retain(|(claim, _)| {
+                !is_probe(&claim.short()) && !claim.full().starts_with(prefix.as_str().as_bytes())
+            });
+        }
+
+        let beyond = elsewhere.iter().flat_map(|(_, claims)| claims);
+        let ids: Vec<ObjectId> = probes.iter().chain(beyond).map(|(_, id)| *id).collect();
+        let seen = read(&ids, context);
+        let held = |id: &ObjectId| seen.get(id).is_none_or(|seen| seen.released().is_none());
+        let now = context.now;
+        let age = |id: &ObjectId| match seen.get(id)?.record.reading()? {
+            Reading::Claim(record) => Some(now - record.last_sign_of_life()),
+            Reading::ByHand(_) | Reading::Unreadable(_) => None,
+        };
+        probes.retain(|(_, id)| held(id));
+        let probes = probes.into_iter().map(|(claim, id)| Leftover {
+            name: claim.full().to_string(),
+            age: age(&id),
+            clear: clearing(context, &claim, id),
         });
+        let counted = elsewhere
+            .into_iter()
+            .map(|(other, claims)| (other, claims.iter().filter(|(_, id)| held(id)).count()));
+        Self {
+            elsewhere: counted.filter(|(_, count)| *count > 0).collect(),
+            probes: probes.collect(),
+        }
     }
-    let named = |(claim, id): (ClaimRef, ObjectId)| {
-        (claim.full().to_string(), clearing(context, &claim, id))
-    };
-    left.into_iter().map(named).collect()
+}
+
+/// What is at `ids`, as far as they can be read and are not too many.
+fn read(ids: &[ObjectId], context: &mut Context<'_>) -> HashMap<ObjectId, Seen> {
+    let prefix = &context.stage.settings.prefix;
+    let others = prefix.others();
+    let prefixes: Vec<&[u8]> =
+        std::iter::once(prefix).chain(&others).map(|prefix| prefix.as_str().as_bytes()).collect();
+    let ids = &ids[..ids.len().min(MOST_READ)];
+    if ids.is_empty() || context.link.list(&prefixes).is_err() {
+        return HashMap::new();
+    }
+    let tips = context.link.read(ids);
+    ids.iter().zip(tips).map(|(id, tip)| (*id, Seen::of(*id, tip))).collect()
 }
 
 fn transport(way: &Way) -> &str {

@@ -64,7 +64,7 @@ pub struct Probe<'c, 'a> {
     /// The readers are shown it.
     readable: bool,
     /// They are not, although it is there, or they are turned away.
-    hidden: bool,
+    pub hidden: bool,
     /// The remote has shown it, or has moved it on: what is gone after that was removed.
     kept: bool,
     /// A creation left whose end is not known.
@@ -154,8 +154,8 @@ impl<'c, 'a> Probe<'c, 'a> {
 
     fn list(&mut self, namespaces: &[&str]) -> Finding {
         let finding = self.listed_in(namespaces);
-        self.hidden =
-            matches!(finding, Finding::Hidden | Finding::Refused(_) | Finding::TurnedAway(_));
+        self.hidden = self.tip.is_some()
+            && matches!(finding, Finding::Hidden | Finding::Refused(_) | Finding::TurnedAway(_));
         self.kept |= self.readable || finding == Finding::Hidden;
         finding
     }

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use crate::{
     claim::prefix::Prefix,
     settings::{RELEASE, ReleaseBy},
@@ -33,10 +35,48 @@ pub struct Facts {
     pub gone_late: Option<Duration>,
     /// Whether a deletion was let in, if it was tried.
     pub deletes: Option<bool>,
+    /// Whether the probe is marked as released.
+    pub marked: bool,
+    /// Whether readers are shown no claims, or are turned away.
+    pub hidden: bool,
     /// Another namespace where claims are usual, and how many there are.
     pub elsewhere: Vec<(Prefix, usize)>,
-    /// Probes of earlier examinations: each ref with the command that clears it.
-    pub leftovers: Vec<(String, String)>,
+    /// Probes of other examinations.
+    pub leftovers: Vec<Leftover>,
+}
+
+/// A probe of another examination.
+#[derive(Debug)]
+pub struct Leftover {
+    /// Its ref.
+    pub name: String,
+    /// How long ago it began, by the clocks of both; nothing where it does not say.
+    pub age: Option<TimeDelta>,
+    /// The command that clears it.
+    pub clear: String,
+}
+
+/// An examination that takes longer does not run any more.
+const LONGEST: TimeDelta = TimeDelta::minutes(10);
+
+impl Leftover {
+    /// Whether it may be at work: by clocks that may differ a little.
+    fn may_run(&self) -> bool {
+        self.age.is_some_and(|age| age.abs() < LONGEST)
+    }
+
+    fn warning(&self) -> String {
+        let Self { name, clear, .. } = self;
+        match self.age {
+            Some(age) if self.may_run() => format!(
+                "{name} is the probe of another examination that runs now: it began {} s ago",
+                age.num_seconds().max(0)
+            ),
+            _ => format!(
+                "{name} is the probe of another examination, which was killed or could not remove it; to clear it: {clear}"
+            ),
+        }
+    }
 }
 
 /// Says it.
@@ -88,17 +128,19 @@ pub fn warnings(facts: &Facts) -> Vec<String> {
         (ReleaseBy::Mark, Some(true)) => warnings.push(format!(
             "deletions are let in here, so the setting {RELEASE} = mark is not needed"
         )),
-        (ReleaseBy::Mark, Some(false)) => warnings.push(
+        (ReleaseBy::Mark, Some(false)) if facts.marked => warnings.push(
             "no deletion: released claims stay on the remote, marked as released, and so does the probe"
                 .into(),
         ),
         _ => {}
     }
-    for (name, command) in facts.leftovers.iter().take(MOST_NAMED) {
-        warnings.push(format!(
-            "{name} is the probe of another examination, which runs now or was killed; to clear it: {command}"
-        ));
+    if facts.hidden {
+        warnings.push(
+            "readers are not shown the probes either that other examinations may have left behind"
+                .into(),
+        );
     }
+    warnings.extend(facts.leftovers.iter().take(MOST_NAMED).map(Leftover::warning));
     if let Some(more) = facts.leftovers.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
         warnings.push(format!("and {more} more such probes: git claim list"));
     }
@@ -120,6 +162,8 @@ mod tests {
             shown_late: None,
             gone_late: None,
             deletes: Some(true),
+            marked: false,
+            hidden: false,
             elsewhere: Vec::new(),
             leftovers: Vec::new(),
         }
@@ -140,10 +184,37 @@ mod tests {
             (Facts { gone_late: second, ..quiet() }, "for 1000 ms"),
             (Facts { atomic: Some(false), ..quiet() }, "no atomic"),
             (Facts { release: ReleaseBy::Mark, ..quiet() }, "is not needed"),
-            (Facts { release: ReleaseBy::Mark, deletes: Some(false), ..quiet() }, "no deletion"),
+            (
+                Facts { release: ReleaseBy::Mark, deletes: Some(false), marked: true, ..quiet() },
+                "no deletion",
+            ),
+            (Facts { hidden: true, ..quiet() }, "not shown the probes"),
         ] {
             let told = warnings(&facts);
             assert!(told.len() == 1 && told[0].contains(words), "{words}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_marked_is_not_said_to_be() {
+        let facts = Facts { release: ReleaseBy::Mark, deletes: Some(false), ..quiet() };
+        assert_eq!(warnings(&facts), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_probe_that_is_at_work_is_not_to_be_cleared() {
+        for (age, runs) in [(Some(0), true), (Some(-60), true), (Some(599), true)]
+            .into_iter()
+            .chain([(Some(600), false), (Some(-600), false), (None, false)])
+        {
+            let leftover = Leftover {
+                name: "refs/claims/doctor-0".into(),
+                age: age.map(TimeDelta::seconds),
+                clear: "clear it".into(),
+            };
+            let told = leftover.warning();
+            assert_eq!(told.contains("runs now"), runs, "{age:?}: {told}");
+            assert_eq!(told.contains("clear it"), !runs, "{age:?}: {told}");
         }
     }
 
@@ -159,7 +230,11 @@ mod tests {
 
     #[test]
     fn of_many_leftovers_a_few_are_named() {
-        let leftovers = (0..8).map(|n| (format!("refs/claims/doctor-{n}"), format!("clear {n}")));
+        let leftovers = (0..8).map(|number| Leftover {
+            name: format!("refs/claims/doctor-{number}"),
+            age: None,
+            clear: format!("clear {number}"),
+        });
         let told = warnings(&Facts { leftovers: leftovers.collect(), ..quiet() });
         assert_eq!(told.len(), MOST_NAMED + 1);
         assert!(told[0].ends_with("clear 0") && told[5].contains("3 more"), "{told:?}");
