@@ -229,6 +229,44 @@ fn a_deep_chain_costs_only_who_asks_for_it() {
     }
 }
 
+/// What a renewal costs, and what a clone keeps, does not depend on how many there were.
+#[test]
+fn the_thousandth_renewal_costs_what_the_first_did() {
+    let sandbox = Sandbox::new();
+    let Some(port) = servers::daemon(Daemon::Writable) else { return };
+    let mut costs = Vec::new();
+    for (name, times) in [("a.git", 1), ("b.git", 1000)] {
+        let Some(remote) = sandbox.remote_named(name, kinds::path()) else { return };
+        let proxy = Proxy::start(port, Mode::Count);
+        let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
+        let url = format!("git://127.0.0.1:{}/{below_root}", proxy.port);
+        let alice = sandbox.empty(&remote, &format!("alice-{name}"));
+        alice.git(&["remote", "set-url", "origin", &url]);
+        let _ = alice.claim(&["take", "42"]).is(0, "claimed");
+        renew(&remote, "issue-42", times, "as before");
+        // The record is of the first commit; this one finds the last.
+        let _ = alice.claim(&["renew", "42"]).is(0, "renewed");
+        let mut cost = vec![bytes(&alice, &proxy, &["renew", "42"], 0).0];
+        for _ in 0..20 {
+            let _ = alice.claim(&["renew", "42"]).is(0, "renewed");
+        }
+        cost.push(bytes(&alice, &proxy, &["renew", "42"], 0).0);
+        cost.push(bytes(&alice, &proxy, &["list", "--long"], 0).0);
+        cost.push(alice.shell("find .git -type f | wc -l").go().ok().trim().parse().unwrap());
+        cost.push(
+            alice.shell("cat $(find .git -type f) | wc -c").go().ok().trim().parse().unwrap(),
+        );
+        costs.push(cost);
+    }
+    println!(
+        "after 1 and after 1000: two renewals, a look, files and bytes of the clone: {costs:?}"
+    );
+    for (few, many) in costs[0].iter().zip(&costs[1]) {
+        assert!(few.abs_diff(*many) < 64, "{costs:?}");
+    }
+    assert!(costs[0][0].abs_diff(costs[0][1]) < 64, "{costs:?}");
+}
+
 /// Whoever has a parent costs one exchange more, and whoever has none does not.
 #[test]
 fn a_fresh_claim_costs_no_further_exchange() {

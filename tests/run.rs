@@ -749,7 +749,7 @@ fn the_keys_of_a_terminal_are_the_commands() {
         assert_eq!(terminal.status(), (128 + number).to_string());
         came_and_went(&remote, &name);
         // One that does, and is told once.
-        let (name, got) = (format!("own-{number}"), mark(&sandbox, "got", key));
+        let (name, got) = (format!("own-{number}"), mark(&sandbox, "got", &number.to_string()));
         let script =
             format!("trap 'echo >>{got}; exit 7' {number}; {}", until_told(&sandbox, &name));
         let job = sandbox.script(&name, &script);
@@ -759,6 +759,48 @@ fn the_keys_of_a_terminal_are_the_commands() {
         terminal.until_it_shows(&format!("released {name} "));
         assert_eq!((terminal.status().as_str(), lines(&got)), ("7", 1), "{}", terminal.shown());
         came_and_went(&remote, &name);
+    }
+    nothing_on_record(&clone);
+}
+
+/// Through `git`, which sends on to us what the terminal has sent to both: that is one signal, and not a second one.
+#[test]
+fn the_keys_mean_the_same_through_git() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let Some(mut terminal) = Terminal::open(&clone) else { return };
+    for (key, number) in [("\x03", 2), ("\x1c", 3)] {
+        let (name, got) = (format!("job-{number}"), mark(&sandbox, "got", &number.to_string()));
+        // It stays for a while, so that a second one would reach it too.
+        let script = format!("trap 'echo >>{got}' {number}; {}", until_told(&sandbox, &name));
+        let job = sandbox.script(&name, &script);
+        terminal.type_in(&format!("git claim run {name} --heartbeat 1s -- {}\n", job.display()));
+        appears(&mark(&sandbox, "ready", &name));
+        terminal.type_in(key);
+        appears(&got);
+        let before = moves(&remote, &name).len();
+        until("it goes on, renewed", || moves(&remote, &name).len() > before + 1);
+        fs::write(mark(&sandbox, "go", &name), "").unwrap();
+        terminal.until_it_shows(&format!("released {name} "));
+        assert_eq!(lines(&got), 1, "{}", terminal.shown());
+        came_and_went(&remote, &name);
+        // While the claim is taken, and given back.
+        let ran = mark(&sandbox, "ran", &number.to_string());
+        for (phase, zero) in [("taking", "$2"), ("releasing", "$3")] {
+            let name = format!("{phase}-{number}");
+            hold_up(&sandbox, &remote, &format!("zero {zero}"));
+            let _ = terminal.status();
+            terminal.type_in(&format!("git claim run {name} -- touch {ran}-{phase}\n"));
+            appears(&mark(&sandbox, "held", &name));
+            terminal.type_in(key);
+            thread::sleep(std::time::Duration::from_millis(300));
+            let_on(&sandbox, &name);
+            terminal.until_it_shows(&format!("released {name} "));
+            came_and_went(&remote, &name);
+            assert_eq!(Path::new(&format!("{ran}-{phase}")).exists(), phase == "releasing");
+            remote.unhook("update");
+        }
     }
     nothing_on_record(&clone);
 }

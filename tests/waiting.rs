@@ -284,13 +284,14 @@ impl Dice {
 /// Jobs on one name, in rounds: started at random, some of them ended by TERM and some by KILL, whose claims somebody
 /// clears who saw that they are dead. By what they append to a file no two of them ever overlap.
 ///
-/// `GIT_CLAIM_TEST_ROUNDS` is how many rounds (200 is what the issue asks for), `GIT_CLAIM_TEST_SEED` the seed.
+/// `GIT_CLAIM_TEST_ROUNDS` is how many rounds, `GIT_CLAIM_TEST_SEED` the seed.
 #[test]
 fn no_two_jobs_ever_overlap() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |value| value.parse().unwrap())
     };
-    let (rounds, seed) = (number("GIT_CLAIM_TEST_ROUNDS", 24), number("GIT_CLAIM_TEST_SEED", 4711));
+    let (rounds, seed) =
+        (number("GIT_CLAIM_TEST_ROUNDS", 200), number("GIT_CLAIM_TEST_SEED", 4711));
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
     sandbox.configure("[claim]\n\tpoll = 50ms\n\tpollMax = 100ms\n");

@@ -11,6 +11,15 @@ use super::{
     servers,
 };
 
+impl Drop for Terminal {
+    /// What was shown explains why a test failed that waited for something else.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- terminal\n{}\n---", self.shown());
+        }
+    }
+}
+
 /// An interactive `bash`, in the folder of a clone.
 pub(crate) struct Terminal {
     shell: Running,
