@@ -787,18 +787,25 @@ fn the_keys_mean_the_same_through_git() {
         came_and_went(&remote, &name);
         // While the claim is taken, and given back.
         let ran = mark(&sandbox, "ran", &number.to_string());
-        for (phase, zero) in [("taking", "$2"), ("releasing", "$3")] {
-            let name = format!("{phase}-{number}");
+        for (phase, zero, program) in [
+            ("taking", "$2", "git claim"),
+            ("releasing", "$3", "git claim"),
+            ("taking", "$2", "git-claim"),
+            ("releasing", "$3", "git-claim"),
+        ] {
+            let name =
+                format!("{phase}-{number}{}", if program.contains(' ') { "-by-git" } else { "" });
+            let ran = format!("{ran}-{name}");
             hold_up(&sandbox, &remote, &format!("zero {zero}"));
             let _ = terminal.status();
-            terminal.type_in(&format!("git claim run {name} -- touch {ran}-{phase}\n"));
+            terminal.type_in(&format!("{program} run {name} -- touch {ran}\n"));
             appears(&mark(&sandbox, "held", &name));
             terminal.type_in(key);
             thread::sleep(std::time::Duration::from_millis(300));
             let_on(&sandbox, &name);
             terminal.until_it_shows(&format!("released {name} "));
             came_and_went(&remote, &name);
-            assert_eq!(Path::new(&format!("{ran}-{phase}")).exists(), phase == "releasing");
+            assert_eq!(Path::new(&ran).exists(), phase == "releasing");
             remote.unhook("update");
         }
     }

@@ -20,12 +20,18 @@ use crate::{claim::record::Process, process};
 pub struct Job {
     /// `None` once it was reaped.
     child: Arc<Mutex<Option<Child>>>,
-    /// The last signal that was passed on, and what the command had started by then.
+    /// What was passed on last.
+    #[cfg(unix)]
     told: Arc<Mutex<Option<Told>>>,
 }
 
-/// A signal, and the processes that were there when it came.
-type Told = (i32, Vec<Process>);
+/// A signal that was passed on.
+#[cfg(unix)]
+struct Told {
+    signal: i32,
+    /// What the command had started by then.
+    started: Vec<Process>,
+}
 
 /// How often those are looked after that were asked to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,7 +53,11 @@ impl Job {
             .envs(variables.iter().map(|(name, value)| (name, value)))
             .spawn()?;
         let number = child.id();
-        let job = Self { child: Arc::new(Mutex::new(Some(child))), told: Arc::default() };
+        let job = Self {
+            child: Arc::new(Mutex::new(Some(child))),
+            #[cfg(unix)]
+            told: Arc::default(),
+        };
         let waiting = job.clone();
         thread::spawn(move || {
             let status = waiting.wait(number);
@@ -109,7 +119,7 @@ mod signals {
 
     use rustix::process::{Pid, Signal, kill_process};
 
-    use super::Job;
+    use super::{Job, Told};
     use crate::{claim::record::Process, process};
 
     impl Job {
@@ -118,7 +128,8 @@ mod signals {
             let Some(known) = Signal::from_named_raw(signal) else { return };
             let number = self.child().as_ref().map(Child::id);
             let Some(started) = number.map(process::descendants) else { return };
-            *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((signal, started));
+            *self.told.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Told { signal, started });
             self.send(known);
         }
 
@@ -126,7 +137,7 @@ mod signals {
         /// signal too, and told. A shell passes none on to the programs that it waits for, and they are the work.
         pub fn left_behind(&self, status: ExitStatus) -> Vec<Process> {
             let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some((signal, started)) = told else { return Vec::new() };
+            let Some(Told { signal, started }) = told else { return Vec::new() };
             if ExitStatusExt::signal(&status) != Some(signal) {
                 return Vec::new();
             }
