@@ -358,11 +358,11 @@ impl Lane {
             running.iter_mut().all(|(_, run)| run.has_ended())
         });
         self.clear(&dead, judge, remote);
-        assert_eq!(remote.tip(&self.name), None);
-        for (_, run) in running {
-            let output = run.end();
-            assert!(matches!(output.code, Some(0 | 143) | None), "{output}");
-        }
+        let outputs = running.into_iter().map(|(_, run)| run.end()).collect::<Vec<_>>();
+        let told = || outputs.iter().map(ToString::to_string).collect::<String>();
+        assert_eq!(remote.tip(&self.name), None, "{}", told());
+        let ended = |code| matches!(code, Some(0 | 143) | None);
+        assert!(outputs.iter().all(|output| ended(output.code)), "{}", told());
     }
 
     /// Ends whatever a killed job has left running, and says in its stead that it has ended.
