@@ -136,6 +136,8 @@ fn a_refused_deletion_names_the_setting(kind: Kind) {
     let refused = clone.claim(&["release", "42"]).is(77, "refused issue-42");
     let _ = refused.says("issue-42 is NOT released and still yours").says("claim.release mark");
     assert_eq!(remote.tip("issue-42"), Some(id.clone()));
+    let hints = clone.run(&["release", "42"]).go_json().json()["claims"][0]["hints"].to_string();
+    assert!(hints.contains("NOT released") && hints.contains("claim.release mark"), "{hints}");
     let refused = clone.claim(&["release", "42", "--expect", &id]).is(77, "refused issue-42");
     let _ = refused.says("issue-42 is NOT released").says("claim.release mark");
     clone.set("claim.release", "mark");

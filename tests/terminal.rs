@@ -1,9 +1,16 @@
-//! A Ctrl-C at a terminal, to `git claim` as people type it: git stands between the terminal and us, gets the signal
-//! too, and hands its own copy on.
+//! A Ctrl-C at a terminal, to `git claim` as people type it, and what a CI sends to all of a job: git stands between
+//! them and us, gets the signal too, and hands its own copy on.
 
-use std::{fs, io::Write, path::Path, process::Command, thread, time::Duration};
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
 
-use crate::support::{Clone, Output, Sandbox, ignores_signals, kinds, servers};
+use crate::support::{Clone, Output, Remote, Sandbox, ignores_signals, kinds, servers};
 
 /// Runs `command` with a terminal of its own, and types a Ctrl-C there once `reached` is there.
 #[track_caller]
@@ -14,18 +21,33 @@ fn interrupted(sandbox: &Sandbox, clone: &Clone, command: &str, reached: &Path) 
     let script = format!("exec script -qec \"{command}\" /dev/null <'{}'", keys.display());
     let output = clone.shell(&script).go_while(|_| {
         let mut keyboard = fs::OpenOptions::new().write(true).open(&keys).unwrap();
-        for _ in 0..3_000 {
-            if reached.exists() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_for(reached);
         keyboard.write_all(b"\x03").unwrap();
         // Whoever closes it types an end of file.
         typed = Some(keyboard);
     });
     fs::remove_file(keys).unwrap();
     output
+}
+
+fn wait_for(reached: &Path) {
+    for _ in 0..3_000 {
+        if reached.exists() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The server takes its time over the next renewal, and says where it is by a file.
+fn slow_renewal(sandbox: &Sandbox, remote: &Remote, number: u32) -> PathBuf {
+    let reached = sandbox.path(&format!("reached-{number}"));
+    let file = reached.display();
+    remote.hook(
+        "update",
+        &format!("case $2 in *[!0]*) test -e '{file}' || {{ touch '{file}'; sleep 20; }} ;; esac"),
+    );
+    reached
 }
 
 /// Whether there is nothing here to make a terminal with, or nothing that a Ctrl-C would do.
@@ -49,18 +71,32 @@ fn one_ctrl_c_leaves_no_probe() {
     }
     let clone = sandbox.clone(&remote, "a");
     for number in 0..6 {
-        let reached = sandbox.path(&format!("reached-{number}"));
-        remote.hook(
-            "update",
-            &format!(
-                "case $2 in *[!0]*) test -e '{0}' || {{ touch '{0}'; sleep 20; }} ;; esac",
-                reached.display()
-            ),
-        );
+        let reached = slow_renewal(&sandbox, &remote, number);
         let output = interrupted(&sandbox, &clone, "git claim doctor", &reached);
         assert!(output.stdout.contains("interrupted; nothing is left of the probe"), "{output}");
         assert!(!remote.refs().contains("doctor-"), "{output}{}", remote.refs());
         assert_eq!(output.code, Some(130), "{output}");
+        assert_eq!(sandbox.left_running(), Vec::<String>::new(), "{output}");
+    }
+}
+
+#[test]
+fn one_signal_to_the_group_leaves_no_probe() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    if no_terminal() {
+        return;
+    }
+    let clone = sandbox.clone(&remote, "a");
+    for number in 0..6 {
+        let reached = slow_renewal(&sandbox, &remote, number);
+        let output = clone.shell("exec setsid git claim doctor").go_while(|process| {
+            wait_for(&reached);
+            let group = format!("-{process}");
+            assert!(Command::new("kill").args(["-TERM", "--", &group]).status().unwrap().success());
+        });
+        assert!(output.stdout.contains("interrupted; nothing is left of the probe"), "{output}");
+        assert!(!remote.refs().contains("doctor-"), "{output}{}", remote.refs());
         assert_eq!(sandbox.left_running(), Vec::<String>::new(), "{output}");
     }
 }
