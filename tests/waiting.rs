@@ -371,7 +371,8 @@ impl Lane {
         let entry = format!("JOB={id}");
         until("nothing of it runs", || {
             let left = processes_with(&entry);
-            for (pid, _) in &left {
+            // Not the server's programs, which a kill would make leave a lock behind: those end by themselves.
+            for (pid, _) in left.iter().filter(|(_, command)| command.contains(id)) {
                 let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
             }
             left.is_empty()
