@@ -100,7 +100,7 @@ fn what_is_stale_is_told_and_nothing_is_touched(kind: Kind) {
     let none = clone.claim(&["stale", "--exit-code"]);
     let _ = none.is(
         0,
-        "none of 0 claims on origin is stale (older than 24 hours, 10 promised renewals missed, ",
+        "none of 0 claims on origin is stale (limits: 24 hours without a sign of life, 10 promised renewals, ",
     );
     let _ = clone.claim(&["take", "1", "--note", "mine"]).is(0, "claimed");
     let old = plant(
@@ -122,8 +122,8 @@ fn what_is_stale_is_told_and_nothing_is_touched(kind: Kind) {
     let (refs, witnessed, before) = (remote.refs(), remote.witnessed(), snapshot(&clone.dir));
     let records = snapshot(&clone.git_path("claims"));
     let report = clone.claim(&["stale"]);
-    let verdict = "5 of 7 claims on origin are stale (older than 24 hours, 10 promised renewals missed, \
-                   stamped over 2 minutes ahead, unreadable)";
+    let verdict = "5 of 7 claims on origin are stale (limits: 24 hours without a sign of life, 10 promised renewals, \
+                   2 minutes ahead)";
     assert_eq!((report.code, report.verdict()), (Some(0), verdict), "{report}");
     let named: Vec<&str> = report
         .stdout
@@ -419,12 +419,12 @@ fn how_old_is_old_can_be_said_as_people_say_it() {
         } else {
             "none of 1 claim on origin is stale"
         };
-        let _ = report.is(0, &format!("{start} (older than {told}, "));
+        let _ = report.is(0, &format!("{start} (limits: {told} without a sign of life, "));
     }
     clone.set("claim.staleAfter", "90m");
     let _ = clone
         .claim(&["stale", "--exit-code"])
-        .is(3, "1 of 1 claim on origin is stale (older than 90 minutes");
+        .is(3, "1 of 1 claim on origin is stale (limits: 90 minutes without a sign of life");
     let _ = clone.claim(&["stale", "--exit-code", "--older-than", "1d"]).is(0, "none of 1 claim");
     let wrong = clone.claim(&["stale", "--older-than", "a while"]);
     assert_eq!(wrong.code, Some(2), "{wrong}");

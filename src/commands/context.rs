@@ -14,7 +14,7 @@ use super::{
     swap::Place,
 };
 use crate::{
-    claim::{claim_ref::ClaimRef, record::Reading},
+    claim::{claim_ref::ClaimRef, prefix::Prefix, record::Reading},
     escape,
     held::{Held, HeldRecord, Records},
     output::{ClaimReport, History, Shown, ui::Progress},
@@ -253,6 +253,28 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// The refs under the other namespaces that claims are known to be in.
+    pub fn others(&self) -> Vec<Prefix> {
+        self.stage.settings.prefix.others()
+    }
+
+    /// Says that there are refs where others may have their claims, of which this listing tells nothing.
+    pub fn tell_of_others(&self, refs: &[Advertised]) {
+        for other in self.others() {
+            let count = refs
+                .iter()
+                .filter(|found| found.name.starts_with(other.as_str().as_bytes()))
+                .count();
+            if count > 0 {
+                let (are, refs) = if count == 1 { ("is", "ref") } else { ("are", "refs") };
+                self.stage.ui().hint(&format!(
+                    "there {are} {count} {refs} under {other}, which is not looked at here; if claims are kept there: git config {} {other}",
+                    settings::PREFIX
+                ));
+            }
+        }
+    }
+
     /// What to know about a claim that is held at `other`.
     pub fn differs(&self, other: &ClaimRef) -> String {
         format!(
@@ -347,10 +369,17 @@ impl<'a> Context<'a> {
     }
 
     /// What an answer means for the work that was to be done under the claim.
-    pub fn unsure(&self, verdict: &Verdict, records: &Records) -> Option<String> {
-        let meaning = match verdict {
+    pub fn unsure(&self, report: &ClaimReport, records: &Records) -> Option<String> {
+        let taken_over = matches!(
+            report.record.reading(),
+            Some(Reading::Claim(record)) if record.took_over.is_some()
+        );
+        let meaning = match &report.verdict {
             Verdict::Unknown(_) | Verdict::Refused(_) => {
                 "do not go by the claim until an answer says that it is yours"
+            }
+            Verdict::Lost(_) if records.won() && taken_over => {
+                "this clone had it, and it was taken over; stop before you push"
             }
             Verdict::Lost(_) | Verdict::Free if records.won() => {
                 "this clone had it: somebody cleared or took it, or another process here released it; stop before you push"

@@ -16,7 +16,11 @@ use crate::{
 /// Lists all claims; with `--long`, reads the records that this clone does not know.
 pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let prefix = context.stage.settings.prefix.clone();
-    let refs = context.link.list(&[prefix.as_str().as_bytes()]).map_err(NotListed)?;
+    let others = context.others();
+    let places: Vec<&[u8]> =
+        others.iter().chain([&prefix]).map(|place| place.as_str().as_bytes()).collect();
+    let refs = context.link.list(&places).map_err(NotListed)?;
+    context.tell_of_others(&refs);
     let mut claims: Vec<(ClaimRef, ObjectId)> = refs
         .into_iter()
         .filter_map(|Advertised { name, id, .. }| {

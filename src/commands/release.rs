@@ -133,7 +133,11 @@ fn named(
     let records = context.records(Some(claim));
     let seen = match context.look(claim, &records) {
         Ok(Some(seen)) if seen.released().is_none() => seen,
-        Ok(seen) => return Ok(context.report(claim, Verdict::Free, seen.as_ref(), &records)),
+        Ok(seen) => {
+            let mut report = context.report(claim, Verdict::Free, seen.as_ref(), &records);
+            report.hints.extend(context.elsewhere(claim));
+            return Ok(report);
+        }
         Err(error) => return Ok(context.report_failure(claim, error)),
     };
     if let Some(target) = &seen.symref {
@@ -301,6 +305,8 @@ fn not_ours(
     let mut report = context.report(claim, look::verdict(seen, records), seen, records);
     if records.strangers {
         report.hints.extend(context.copied(claim, &report.verdict, records));
+    } else if records.won() {
+        report.hints.push("this clone had it; there is nothing of it left to release".into());
     } else {
         report.hints.extend(context.clearing(claim, &report.verdict));
     }

@@ -81,7 +81,7 @@ fn on_remote(
 }
 
 fn unsure(mut report: ClaimReport, records: &Records, context: &Context<'_>) -> ClaimReport {
-    report.hints.extend(context.unsure(&report.verdict, records));
+    report.hints.extend(context.unsure(&report, records));
     report
 }
 

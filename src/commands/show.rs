@@ -35,7 +35,10 @@ pub fn run(args: &cli::Show, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
             };
             let mut report = context.report(&claim, verdict, Some(&seen), &records);
             if seen.released().is_some() {
-                report.hints.push("it was released; its ref stays as a mark that says so".into());
+                report.hints.push(
+                    "nobody holds it: its ref stays as the mark of a release, see its history"
+                        .into(),
+                );
             }
             report.history = history(&seen, context);
             report

@@ -127,7 +127,11 @@ fn listed(
     names: Option<&BTreeSet<ClaimRef>>,
 ) -> Result<Vec<(ClaimRef, Seen)>, LinkError> {
     let asking = prefix.asked();
-    let refs = context.link.list(&[prefix.as_str().as_bytes(), asking.as_str().as_bytes()])?;
+    let others = context.others();
+    let places: Vec<&[u8]> =
+        others.iter().chain([prefix, &asking]).map(|place| place.as_str().as_bytes()).collect();
+    let refs = context.link.list(&places)?;
+    context.tell_of_others(&refs);
     let requests: HashMap<BString, ObjectId> = refs
         .iter()
         .filter(|found| found.name.starts_with(asking.as_str().as_bytes()))

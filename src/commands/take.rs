@@ -238,10 +238,8 @@ fn hints(
         }
         Verdict::Unknown(_) => vec!["nothing was claimed".into()],
         Verdict::Refused(_) => {
-            vec![
-                "nothing was claimed; what a remote must allow: git claim man, under REMOTES"
-                    .into(),
-            ]
+            let doctor = context.command("doctor");
+            vec![format!("nothing was claimed; what the remote allows, and what helps: {doctor}")]
         }
         Verdict::Held(_) if seen.is_some_and(|seen| seen.proof(records).is_some()) => {
             vec![format!("this clone holds it already; to go on with it: {}", resume())]

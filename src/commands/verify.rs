@@ -11,7 +11,7 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
         Ok(seen) => seen,
         Err(error) => {
             let mut report = context.report_failure(&claim, error);
-            report.hints.extend(context.unsure(&report.verdict, &records));
+            report.hints.extend(context.unsure(&report, &records));
             return Ok(vec![report]);
         }
     };
@@ -25,7 +25,7 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
     if !report.mine {
         report.hints.extend(context.copied(&claim, &report.verdict, &records));
     }
-    report.hints.extend(context.unsure(&report.verdict, &records));
+    report.hints.extend(context.unsure(&report, &records));
     if report.verdict == Verdict::Free {
         report.hints.extend(context.elsewhere(&claim));
     }

@@ -46,7 +46,14 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
                 ));
                 tell_facts(claim, ui, now);
             }
-            Verdict::Moved(_) => tell_facts(claim, ui, now),
+            Verdict::Moved(_) => {
+                ui.say(&format!(
+                    "{} is not the one that was named: {} holds it",
+                    line(&claim.claim.short()),
+                    holder(claim)
+                ));
+                tell_facts(claim, ui, now);
+            }
             Verdict::Refused(reason) => {
                 ui.error(&format!("the remote refuses: {}", because(reason, ui)));
             }
@@ -182,7 +189,8 @@ fn who(record: &Shown) -> String {
             }
         }
         Some(Reading::ByHand(by_hand)) => line(&by_hand.who.to_string()).into_owned(),
-        Some(Reading::Unreadable(_)) | None => "somebody (record not read)".into(),
+        Some(Reading::Unreadable(_)) => "somebody (record unreadable)".into(),
+        None => "somebody (record not read)".into(),
     }
 }
 

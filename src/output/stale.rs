@@ -233,9 +233,9 @@ fn verdict(report: &Report, survey: &Survey) -> String {
     let number = if count == 0 { "none".to_owned() } else { count.to_string() };
     let claims = if survey.looked_at == 1 { "claim" } else { "claims" };
     let are = if count > 1 { "are" } else { "is" };
-    let closed = if survey.knows_closed { ", issue closed" } else { "" };
+    let closed = if survey.knows_closed { ", or closed" } else { "" };
     format!(
-        "{number} of {} {claims} on {} {are} stale (older than {}, {missed} promised renewals missed, stamped over {} ahead, unreadable{closed})",
+        "{number} of {} {claims} on {} {are} stale (limits: {} without a sign of life, {missed} promised renewals, {} ahead{closed})",
         survey.looked_at,
         remote(report),
         age::exactly(*older_than),
