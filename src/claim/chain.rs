@@ -105,7 +105,7 @@ enum Before {
 }
 
 impl Chain {
-    /// The events that a [`line`] of commits tells of. It ends at the first that is no record: below a claim made by
+    /// The events that a [`line()`] of commits tells of. It ends at the first that is no record: below a claim made by
     /// hand comes the project's history, which is none of ours.
     pub fn of(line: &[(ObjectId, Vec<u8>)]) -> Self {
         let (mut records, mut before) = (Vec::new(), Before::Nothing);

@@ -1,6 +1,6 @@
 //! A file for each verb: settings and wire in, a report out.
 //!
-//! [`run`] is the table of contents of the program. Verbs know neither terminals nor JSON.
+//! [`run()`] is the table of contents of the program. Verbs know neither terminals nor JSON.
 
 mod ask;
 mod attempt;
