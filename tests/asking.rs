@@ -153,6 +153,33 @@ fn a_run_heeds_a_request_as_it_was_told_to() {
     }
 }
 
+/// The claim is ours until the command has ended, and so it is renewed until then.
+#[test]
+fn who_was_asked_to_stop_still_shows_life() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let [alice, bob] = clones(&sandbox, &remote, ["Alice", "Bob"]);
+    let go_on = sandbox.path("go-on");
+    let script = format!("trap '' TERM; while ! test -e {}; do sleep 0.05; done", go_on.display());
+    let args = ["--heartbeat", "1s", "--grace", "60s", "--on-asked", "stop", "--", "sh", "-c"];
+    let run = start(&alice, &[&["run", "42"], &args[..], &[&script]].concat());
+    until("taken", || remote.tip("issue-42").is_some());
+    let _ = bob.claim(&["ask", "42", "--reason", "please"]).is(0, "asked");
+    let mut tips = vec![remote.tip("issue-42")];
+    until("four renewals after it", || {
+        let now = remote.tip("issue-42");
+        if tips.last() != Some(&now) {
+            tips.push(now);
+        }
+        tips.len() > 4
+    });
+    fs::write(&go_on, "").unwrap();
+    let ended = run.join().unwrap();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_eq!(ended.stderr.matches("is asked to end").count(), 1, "{ended}");
+    assert_eq!((remote.tip("issue-42"), request(&remote)), (None, None), "{ended}");
+}
+
 /// Three jobs a second apart, each asking the one before to stop.
 #[test]
 fn the_newest_wins() {

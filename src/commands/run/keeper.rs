@@ -7,8 +7,9 @@ use crate::{
     claim::{claim_ref::ClaimRef, record::Record},
     commands::{context::Context, release, renew},
     held::{HeldRecord, Records},
-    output::ClaimReport,
+    output::{ClaimReport, Shown},
     verdict::Verdict,
+    wire::LinkError,
 };
 
 /// A claim of ours that is being kept.
@@ -59,9 +60,15 @@ impl<'c, 'a> Keeper<'c, 'a> {
     }
 
     /// Who asks us to stop, and why, if what is there is about this very take.
-    pub fn asked(&mut self) -> Option<Record> {
-        let ask = self.context.look_at_ask(&self.claim).ok()??;
-        ask.of(Some(self.proof.token), ask.id).cloned()
+    ///
+    /// # Errors
+    /// Where that could not be read.
+    pub fn asked(&mut self) -> Result<Option<Record>, LinkError> {
+        let Some(request) = self.context.look_at_ask(&self.claim)? else { return Ok(None) };
+        if let Shown::NotRead(why) = &request.record {
+            return Err(LinkError::Unreachable(why.clone()));
+        }
+        Ok(request.of(Some(self.proof.token), request.id).cloned())
     }
 
     /// Gives it back, if it is still ours.

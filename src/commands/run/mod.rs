@@ -21,6 +21,7 @@ use std::{
 
 use anyhow::Context as _;
 use chrono::Utc;
+use gix::ObjectId;
 
 use super::{
     context::Context,
@@ -266,101 +267,120 @@ struct Watch<'w> {
     stage: &'w Stage,
 }
 
-/// What has to be done next, and when.
-enum Next {
-    /// A renewal.
-    Renew(Instant),
-    /// The command was asked to end, and is ended then.
-    End(Instant, Vec<Process>),
-    /// Nothing but to wait for the end.
-    Wait,
+/// The command was asked to end.
+struct Stopping {
+    /// Then it is ended.
+    at: Instant,
+    /// What it had started, and is ended with it.
+    started: Vec<Process>,
+}
+
+/// What is known of the claim while the command runs.
+struct Known {
+    /// The next renewal; none is due for a claim that is lost.
+    due: Option<Instant>,
+    lost: Option<ClaimReport>,
+    /// Why the last renewal was not delivered.
+    trouble: Option<Verdict>,
+    /// The last request to stop that was read.
+    heard: Option<ObjectId>,
 }
 
 impl Watch<'_> {
     fn until_the_end(&self, keeper: &mut Keeper<'_, '_>) -> Ending {
-        let mut next = Next::Renew(Instant::now() + self.plan.heartbeat);
-        let mut lost = None;
-        let (mut trouble, mut heard) = (None, None);
+        let due = Some(Instant::now() + self.plan.heartbeat);
+        let mut known = Known { due, lost: None, trouble: None, heard: None };
+        let mut stopping: Option<Stopping> = None;
         loop {
-            let event = match &next {
-                Next::Renew(at) | Next::End(at, _) => {
-                    self.inbox.recv_timeout(at.saturating_duration_since(Instant::now()))
-                }
-                Next::Wait => self.inbox.recv().map_err(RecvTimeoutError::from),
+            let times = [known.due, stopping.as_ref().map(|stopping| stopping.at)];
+            let event = match times.into_iter().flatten().min() {
+                Some(at) => self.inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
+                None => self.inbox.recv().map_err(RecvTimeoutError::from),
             };
-            match (event, next) {
-                (Ok(Event::Ended(status)), next) => {
-                    if let Next::End(at, started) = next {
+            match event {
+                Ok(Event::Ended(status)) => {
+                    if let Some(Stopping { at, started }) = stopping {
                         self.job.end_left(&started, at);
                     } else if let Ok(status) = status {
                         let left = self.job.left_behind(status);
                         self.job.end_left(&left, Instant::now() + self.plan.grace);
                     }
-                    return Ending { status, lost };
+                    return Ending { status, lost: known.lost };
                 }
                 // It was passed on already; what follows is up to the command.
-                (Ok(Event::Signal(_)), unchanged) => next = unchanged,
-                (Err(RecvTimeoutError::Disconnected), _) => {
+                Ok(Event::Signal(_)) => {}
+                Err(RecvTimeoutError::Disconnected) => {
                     let status = Err(io::Error::other("its end was not told"));
-                    return Ending { status, lost };
+                    return Ending { status, lost: known.lost };
                 }
-                (Err(RecvTimeoutError::Timeout), Next::End(_, started)) => {
-                    self.job.end(&started);
-                    next = Next::Wait;
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = Instant::now();
+                    if let Some(over) = stopping.take_if(|stopping| stopping.at <= now) {
+                        self.job.end(&over.started);
+                    }
+                    if known.due.is_some_and(|at| at <= now) && self.beat(&mut known, keeper) {
+                        stopping = stopping.or_else(|| Some(self.stop()));
+                    }
                 }
-                (Err(RecvTimeoutError::Timeout), Next::Renew(at)) => match keeper.renew() {
-                    Kept::Ours(ask) => {
-                        self.recovered(&mut trouble);
-                        let is_new = ask.is_some() && ask != heard;
-                        heard = ask;
-                        let asked = is_new && self.plan.on_asked != OnAsked::Ignore;
-                        let ask = if asked { keeper.asked() } else { None };
-                        next = match ask {
-                            Some(ask) => self.heed(&ask, at),
-                            None => Next::Renew(later(at, self.plan.heartbeat)),
-                        };
-                    }
-                    Kept::Unsure(report) => {
-                        self.troubled(&mut trouble, &report);
-                        next = Next::Renew(Instant::now() + self.plan.heartbeat.min(RETRY));
-                    }
-                    Kept::Lost(report) => {
-                        next = self.lose(&report);
-                        lost = Some(*report);
-                    }
-                },
-                (Err(RecvTimeoutError::Timeout), Next::Wait) => next = Next::Wait,
             }
         }
     }
 
-    fn lose(&self, report: &ClaimReport) -> Next {
+    /// One renewal, and what comes of it. Says whether the command is to end.
+    fn beat(&self, known: &mut Known, keeper: &mut Keeper<'_, '_>) -> bool {
+        let at = known.due.unwrap_or_else(Instant::now);
+        match keeper.renew() {
+            Kept::Ours(ask) => {
+                self.recovered(&mut known.trouble);
+                known.due = Some(later(at, self.plan.heartbeat));
+                let listens = self.plan.on_asked != OnAsked::Ignore;
+                let is_new = listens && ask.is_some() && ask != known.heard;
+                // One that could not be read is read at the next beat.
+                match is_new.then(|| keeper.asked()) {
+                    Some(Err(_)) => false,
+                    Some(Ok(request)) => {
+                        known.heard = ask;
+                        request.is_some_and(|request| self.heed(&request))
+                    }
+                    None => false,
+                }
+            }
+            Kept::Unsure(report) => {
+                self.troubled(&mut known.trouble, &report);
+                known.due = Some(Instant::now() + self.plan.heartbeat.min(RETRY));
+                false
+            }
+            Kept::Lost(report) => {
+                known.due = None;
+                let stops = self.lose(&report);
+                known.lost = Some(*report);
+                stops
+            }
+        }
+    }
+
+    /// Says that the claim is lost, and whether the command is to end.
+    fn lose(&self, report: &ClaimReport) -> bool {
         let ui = self.stage.ui();
         human::lost(report, ui, Utc::now());
-        match self.plan.on_lost {
-            OnLost::Warn => {
-                ui.warn("the command goes on without the claim");
-                Next::Wait
-            }
-            OnLost::Stop => self.stop(),
+        if self.plan.on_lost == OnLost::Warn {
+            ui.warn("the command goes on without the claim");
         }
+        self.plan.on_lost == OnLost::Stop
     }
 
-    /// Somebody asks us to stop.
-    fn heed(&self, ask: &Record, at: Instant) -> Next {
+    /// Says that somebody asks us to stop, and whether the command is to end.
+    fn heed(&self, request: &Record) -> bool {
         let ui = self.stage.ui();
-        ui.warn(&format!("the holder is asked {}", human::asked(ask, Utc::now())));
-        match self.plan.on_asked {
-            OnAsked::Stop => self.stop(),
-            OnAsked::Warn | OnAsked::Ignore => Next::Renew(later(at, self.plan.heartbeat)),
-        }
+        ui.warn(&format!("the holder is asked {}", human::asked(request, Utc::now())));
+        self.plan.on_asked == OnAsked::Stop
     }
 
-    fn stop(&self) -> Next {
+    fn stop(&self) -> Stopping {
         let grace = self.plan.grace;
         let shown = humantime::format_duration(grace);
         self.stage.ui().warn(&format!("the command is asked to end, and ended in {shown}"));
-        Next::End(Instant::now() + grace, self.job.ask_to_end())
+        Stopping { at: Instant::now() + grace, started: self.job.ask_to_end() }
     }
 
     /// Says that the renewals are not delivered, once for each reason.
