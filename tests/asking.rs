@@ -8,16 +8,12 @@ use std::{
 use crate::support::{Clone, Kind, Output, Remote, Sandbox, kinds, on};
 
 fn clones<const N: usize>(sandbox: &Sandbox, remote: &Remote, names: [&str; N]) -> [Clone; N] {
-    let first = sandbox.clone(remote, "first");
-    first.set("claim.poll", "100ms");
-    first.set("claim.pollMax", "200ms");
-    names.map(|name| {
-        sandbox.copy("first", name);
-        let clone = sandbox.at(name);
-        clone.set("user.name", &format!("{name} Example"));
-        clone.set("user.email", &format!("{}@example.com", name.to_lowercase()));
-        clone
-    })
+    let clones = sandbox.people(remote, names);
+    for clone in &clones {
+        clone.set("claim.poll", "100ms");
+        clone.set("claim.pollMax", "200ms");
+    }
+    clones
 }
 
 fn request(remote: &Remote) -> Option<String> {

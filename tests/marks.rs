@@ -21,16 +21,12 @@ fn restricted(sandbox: &Sandbox, kind: Kind) -> Option<Remote> {
 }
 
 fn clones<const N: usize>(sandbox: &Sandbox, remote: &Remote, names: [&str; N]) -> [Clone; N] {
-    let first = sandbox.clone(remote, "first");
-    first.set("claim.prefix", "refs/heads/claims/");
-    first.set("claim.release", "mark");
-    names.map(|name| {
-        sandbox.copy("first", name);
-        let clone = sandbox.at(name);
-        clone.set("user.name", &format!("{name} Example"));
-        clone.set("user.email", &format!("{}@example.com", name.to_lowercase()));
-        clone
-    })
+    let clones = sandbox.people(remote, names);
+    for clone in &clones {
+        clone.set("claim.prefix", "refs/heads/claims/");
+        clone.set("claim.release", "mark");
+    }
+    clones
 }
 
 fn tip(remote: &Remote) -> String {

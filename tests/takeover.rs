@@ -5,19 +5,7 @@ use std::{
     thread,
 };
 
-use crate::support::{Clone, Kind, Output, Remote, Sandbox, kinds, on};
-
-/// Alice's clone and others of the same remote.
-fn clones<const N: usize>(sandbox: &Sandbox, remote: &Remote, names: [&str; N]) -> [Clone; N] {
-    sandbox.clone(remote, "first");
-    names.map(|name| {
-        sandbox.copy("first", name);
-        let clone = sandbox.at(name);
-        clone.set("user.name", &format!("{name} Example"));
-        clone.set("user.email", &format!("{}@example.com", name.to_lowercase()));
-        clone
-    })
-}
+use crate::support::{Clone, Kind, Output, Sandbox, kinds, on};
 
 fn over(clone: &Clone, id: &str) -> Output {
     clone.claim(&["take", "42", "--over", id, "--reason", "ci-7 is gone since Monday"])
@@ -27,7 +15,7 @@ on!(the_displaced_holder_is_told: path, reftable, sha256, daemon, ssh, ssh_v0, h
 fn the_displaced_holder_is_told(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
-    let [alice, bob] = clones(&sandbox, &remote, ["Alice", "Bob"]);
+    let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let old = alice.claim(&["take", "42", "--note", "the login loop"]).is(0, "claimed").id();
 
     let taken = over(&bob, &old[..12]).is(0, "claimed issue-42 ");
@@ -67,7 +55,7 @@ on!(three_takeovers_and_a_renewal_at_once: path, reftable, ssh, https);
 fn three_takeovers_and_a_renewal_at_once(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
-    let crowd = Arc::new(clones(&sandbox, &remote, ["Alice", "Bob", "Carol", "Dave"]));
+    let crowd = Arc::new(sandbox.people(&remote, ["Alice", "Bob", "Carol", "Dave"]));
     for round in 0..4 {
         // Some rounds are decided by the advertisement, some by the server's lock.
         if round % 2 == 1 {
@@ -113,7 +101,7 @@ on!(what_was_released_since_is_not_taken: path, ssh, https);
 fn what_was_released_since_is_not_taken(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
-    let [alice, bob] = clones(&sandbox, &remote, ["Alice", "Bob"]);
+    let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let old = alice.claim(&["take", "42"]).is(0, "claimed").id();
     let _ = alice.claim(&["release", "42"]).is(0, "released");
     let _ = over(&bob, &old).is(3, "free issue-42").says("it is gone").says("nothing was taken");
@@ -132,7 +120,7 @@ fn what_was_released_since_is_not_taken(kind: Kind) {
 fn what_was_typed_wrongly_takes_nothing() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
-    let [alice, bob] = clones(&sandbox, &remote, ["Alice", "Bob"]);
+    let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let old = alice.claim(&["take", "42"]).is(0, "claimed").id();
     for args in [
         &["take", "42", "--over", &old][..],
@@ -152,7 +140,7 @@ on!(claims_made_by_hand_can_be_taken_over: path, ssh, https);
 fn claims_made_by_hand_can_be_taken_over(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
-    let [bob] = clones(&sandbox, &remote, ["Bob"]);
+    let [bob] = sandbox.people(&remote, ["Bob"]);
     let old = remote.plant("refs/claims/issue-42", "Rita Rival <rita@example.com>", "claim 42\n");
     let taken = over(&bob, &old[..7]).is(0, "claimed issue-42 ");
     let _ = taken.says("took issue-42 over from Rita Rival <rita@example.com>");
@@ -170,7 +158,7 @@ fn claims_made_by_hand_can_be_taken_over(kind: Kind) {
 fn a_takeover_whose_answer_was_lost_is_found_again() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
-    let [alice, bob] = clones(&sandbox, &remote, ["Alice", "Bob"]);
+    let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let old = alice.claim(&["take", "42"]).is(0, "claimed").id();
     // It lands, and the answer comes after the time is up; so does any look after it.
     remote.hook("reference-transaction", "test \"$1\" != committed || sleep 3");
@@ -198,7 +186,7 @@ fn a_takeover_whose_answer_was_lost_is_found_again() {
 fn a_clearing_that_landed_without_an_answer_made_room_for_the_next() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
-    let [alice, bob, carol] = clones(&sandbox, &remote, ["Alice", "Bob", "Carol"]);
+    let [alice, bob, carol] = sandbox.people(&remote, ["Alice", "Bob", "Carol"]);
     let slow = sandbox.path("slow");
     let hook = format!(
         "test \"$1\" = committed && test -e {0} && rm {0} && sleep 3; exit 0",
