@@ -228,6 +228,7 @@ Exit status: 0 yours, 3 lost or nothing there, 77 refused, 69 could not tell"
         after_long_help = "\
 Examples:
     git claim renew 42
+    git claim renew 42 43
 
 Exit status: 0 renewed, 3 lost or nothing there, 77 refused, 69 could not tell"
     )]
@@ -448,9 +449,9 @@ pub struct Verify {
 /// `git claim renew`.
 #[derive(Debug, Clone, Args)]
 pub struct Renew {
-    /// The claim to renew
-    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
-    pub name: String,
+    /// The claims to renew
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other, required = true)]
+    pub names: Vec<String>,
 }
 
 /// `git claim doctor`.

@@ -297,3 +297,23 @@ fn usage_errors_end_with_two_and_say_nothing_on_standard_output() {
         assert!(!output.stdout.is_empty(), "{output}");
     }
 }
+
+#[test]
+fn several_claims_are_renewed_each_by_itself() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let ids: Vec<String> =
+        ["1", "3"].map(|name| clone.claim(&["take", name]).is(0, "claimed").id()).into();
+    let renewed = clone.claim(&["renew", "1", "2", "3"]);
+    // The worst of the answers is the exit status; the others are not held back by it.
+    assert_eq!(renewed.code, Some(3), "{renewed}");
+    let words: Vec<&str> =
+        renewed.stdout.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(words, ["renewed", "free", "renewed"], "{renewed}");
+    assert!(remote.tip("issue-1") != Some(ids[0].clone()), "{renewed}");
+    assert!(remote.tip("issue-3") != Some(ids[1].clone()), "{renewed}");
+    let tip = remote.tip("issue-1");
+    let refused = clone.claim(&["renew", "1", "no name"]);
+    assert_eq!((refused.code, remote.tip("issue-1")), (Some(2), tip), "{refused}");
+}

@@ -20,20 +20,25 @@ use crate::{
     verdict::{Act, Verdict},
 };
 
-/// Renews one claim of this clone.
+/// Renews claims of this clone, one after the other. A name that makes no sense keeps all of them from being renewed.
 pub fn run(args: &cli::Renew, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
-    let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
-    let records = context.records(Some(&claim));
-    let by_record = on_record(&records).map(|ours| renew(&claim, &records, ours, context).report);
-    let report = match by_record {
+    let prefix = &context.stage.settings.prefix;
+    let claims = args.names.iter().map(|name| ClaimRef::typed(prefix, name));
+    let claims = claims.collect::<Result<Vec<_>, _>>()?;
+    Ok(claims.iter().map(|claim| one(claim, context)).collect())
+}
+
+fn one(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
+    let records = context.records(Some(claim));
+    let by_record = on_record(&records).map(|ours| renew(claim, &records, ours, context).report);
+    match by_record {
         // Where the newest record is not of the take that stands there, ask which of ours is.
         Some(report) if !(matches!(report.verdict, Verdict::Lost(_)) && report.mine) => report,
-        _ => match on_remote(&claim, &records, context) {
-            Ok(ours) => renew(&claim, &records, ours, context).report,
+        _ => match on_remote(claim, &records, context) {
+            Ok(ours) => renew(claim, &records, ours, context).report,
             Err(report) => *report,
         },
-    };
-    Ok(vec![report])
+    }
 }
 
 /// The claim that is to be renewed.
