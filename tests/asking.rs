@@ -246,3 +246,23 @@ fn the_first_that_frees_is_taken(kind: Kind) {
     assert_eq!(refused.code, Some(2), "{refused}");
     assert_eq!(remote.tip("issue-7"), None);
 }
+
+#[test]
+fn what_is_no_request_is_not_built_upon() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let [alice, bob] = clones(&sandbox, &remote, ["Alice", "Bob"]);
+    let _ = alice.claim(&["take", "42"]).is(0, "claimed");
+    let blob = remote.git_input(&["hash-object", "-w", "--stdin"], "no request");
+    remote.git(&["update-ref", "refs/claims-asked/issue-42", &blob]);
+    let shown = bob.claim(&["show", "42"]);
+    assert!(!shown.stdout.contains("asked"), "{shown}");
+    let _ = bob.claim(&["ask", "42", "--reason", "why"]).is(77, "refused").says("is no request");
+    let _ = alice.claim(&["release", "42"]).is(0, "released");
+    assert_eq!(request(&remote), None);
+    for args in [&["ask", "42", "--reason", " "][..], &["take", "42", "--wait", "1s", "--ask", "…"]]
+    {
+        assert_eq!(bob.claim(args).code, Some(2), "{args:?}");
+    }
+    assert_eq!(remote.tip("issue-42"), None);
+}

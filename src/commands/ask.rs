@@ -30,9 +30,7 @@ use crate::{
 /// Asks the holder of one claim to stop.
 pub fn run(args: &cli::AskToStop, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
-    if !args.reason.contains(char::is_alphanumeric) {
-        return Err(NoReason("for the one who is asked").into());
-    }
+    says_why(&args.reason)?;
     let records = context.records(Some(&claim));
     let report = match context.look(&claim, &records) {
         Err(error) => context.report_failure(&claim, error),
@@ -44,6 +42,18 @@ pub fn run(args: &cli::AskToStop, context: &mut Context<'_>) -> anyhow::Result<V
     Ok(vec![report])
 }
 
+/// Whether `reason` tells the one who is asked anything.
+///
+/// # Errors
+/// Where it holds neither a letter nor a digit.
+pub fn says_why(reason: &str) -> Result<(), NoReason> {
+    if reason.contains(char::is_alphanumeric) {
+        Ok(())
+    } else {
+        Err(NoReason("for the one who is asked"))
+    }
+}
+
 /// Puts the request there, and looks whether it still reaches the one it is for.
 pub fn request(
     reason: &str,
@@ -52,6 +62,13 @@ pub fn request(
     records: &Records,
     context: &mut Context<'_>,
 ) -> anyhow::Result<ClaimReport> {
+    if seen.request.as_ref().is_some_and(|there| there.commit.is_none()) {
+        let why = format!(
+            "what is at {} is no request, and was not replaced; the release of the claim removes it",
+            claim.asked().full()
+        );
+        return Ok(context.report(claim, Verdict::Refused(why), Some(seen), records));
+    }
     let identity = Identity::gather(&context.stage.checkout, context.stage.settings.who.as_deref());
     let token = seen.token().map_or_else(identity::fresh_token, Ok)?;
     let name = claim.short().into_owned();

@@ -105,12 +105,13 @@ impl<'a> Context<'a> {
         let before = before.map(|seen| (claim.clone(), seen.clone())).into_iter().collect();
         let mut seen =
             self.look_at_all(std::slice::from_ref(claim), records, &before)?.pop().flatten();
-        // The reading side has answered: a writing side that cannot be asked takes nothing from that.
-        if seen.is_none()
-            && records.won()
-            && let Ok(Some(id)) = self.link.shown_for_writing(claim.full())
-        {
-            seen = Some(Seen::of(id, tip_in(&self.tips(&[id], records), id)));
+        if seen.is_none() && records.won() {
+            seen = match self.link.shown_for_writing(claim.full()) {
+                Ok(Some(id)) => Some(Seen::of(id, tip_in(&self.tips(&[id], records), id))),
+                // Who is turned away there has only what is shown to readers to go by.
+                Ok(None) | Err(LinkError::Denied(_)) => None,
+                Err(error) => return Err(error),
+            };
         }
         if let Some(held) = &self.held
             && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     ask,
@@ -18,7 +18,12 @@ use super::{
     take::{self, Taken, Wanted},
 };
 use crate::{
-    claim::{claim_ref::ClaimRef, record::Reading, token::Token},
+    claim::{
+        claim_ref::ClaimRef,
+        record::{Reading, Record},
+        staleness::Limits,
+        token::Token,
+    },
     output::{ClaimReport, human},
     settings,
     verdict::Verdict,
@@ -40,6 +45,9 @@ pub fn take(
         Some(typed) => settings::patience(typed).context("--wait")?,
         None => Patience::None,
     };
+    for reason in wanted.iter().filter_map(|wanted| wanted.claiming.ask.as_deref()) {
+        ask::says_why(reason)?;
+    }
     if let ([only], Patience::None) = (wanted, patience) {
         return Ok(vec![take::once(only, context)?]);
     }
@@ -130,6 +138,17 @@ fn look(
     Ok(seen)
 }
 
+/// Whether the holder began later than somebody who waits `since`. Of two who began in one second, the one that has it
+/// keeps it. A time that is not here yet is no time that anybody began.
+fn is_newer(holder: &Record, since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    let since = whole(since);
+    let (began, is_newer) = match holder.waited_since {
+        Some(began) => (began, began >= since),
+        None => (holder.claimed_at, holder.claimed_at > since),
+    };
+    is_newer && began - now <= Limits::older_than(TimeDelta::zero()).ahead
+}
+
 /// `at` as a record would have it.
 fn whole(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at)
@@ -157,7 +176,7 @@ impl Watch {
             return Ok(None);
         };
         if let Some(Reading::Claim(record)) = seen.record.reading()
-            && record.waited_since.unwrap_or(record.claimed_at) > whole(wanted.since)
+            && is_newer(record, wanted.since, Utc::now())
         {
             let mut report = answer.clone();
             report.hints.push("its holder began after we did: the newest is to have it".into());
@@ -179,6 +198,39 @@ impl Watch {
         if self.told.insert(answer.claim.clone(), now) != Some(now) {
             let ui = context.stage.ui();
             ui.say(&human::waiting(answer, Utc::now(), ui));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::record::Person;
+
+    #[test]
+    fn the_newest_is_who_began_last_by_a_clock_that_makes_sense() {
+        let at = |seconds| DateTime::from_timestamp(1_800_000_000 + seconds, 0).expect("in range");
+        let holder = |claimed: i64, waited: Option<i64>| Record {
+            waited_since: waited.map(at),
+            ..Record::new(
+                "issue-1".into(),
+                Person { name: "A".into(), email: "a@example.com".into() },
+                at(claimed),
+                Token::from_bytes([0; 16]),
+            )
+        };
+        for (claimed, waited, is_newer_than_ten) in [
+            (9, None, false),
+            (10, None, false),
+            (11, None, true),
+            (99, Some(9), false),
+            (99, Some(10), true),
+            (99, Some(11), true),
+            (9, Some(1_000_000), false),
+            (1_000_000, None, false),
+        ] {
+            let newer = is_newer(&holder(claimed, waited), at(10), at(100));
+            assert_eq!(newer, is_newer_than_ten, "{claimed} {waited:?}");
         }
     }
 }

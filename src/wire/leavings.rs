@@ -273,7 +273,9 @@ mod signals {
                     if !counts(arrival, &mut before) {
                         continue;
                     }
-                    let (signal, from_terminal) = (origin.signal, origin.cause == Cause::Kernel);
+                    let signal = origin.signal;
+                    // A hangup is sent to the leader of the session only.
+                    let from_terminal = origin.cause == Cause::Kernel && signal != SIGHUP;
                     let handled = super::relayed().as_ref().map(|tell| tell(signal, from_terminal));
                     match handled {
                         Some(true) => {}

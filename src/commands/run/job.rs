@@ -67,6 +67,11 @@ impl Job {
         Ok(job)
     }
 
+    /// Whether it has ended and was reaped.
+    pub fn has_ended(&self) -> bool {
+        self.child().is_none()
+    }
+
     /// After its end: waits for those that were asked to end with it, and ends them at `at`.
     pub fn end_left(&self, asked: &[Process], at: Instant) {
         while asked.iter().any(process::runs) {

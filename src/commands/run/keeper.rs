@@ -76,7 +76,9 @@ impl<'c, 'a> Keeper<'c, 'a> {
         self.context.now = Utc::now();
         let records = Records { own: vec![self.proof.clone()], ..Records::default() };
         let mut report = release::own(&self.claim, records, self.context);
-        if let (Verdict::Refused(_), Some(id)) = (&report.verdict, report.id.or(self.proof.tip())) {
+        if let (Verdict::Refused(_) | Verdict::Unknown(_), Some(id)) =
+            (&report.verdict, report.id.or(self.proof.tip()))
+        {
             // From any clone: this one may be gone by the time that somebody reads it.
             let (name, id) = (self.claim.short(), id.to_hex_with_len(12));
             let command = self.context.command(&format!("release {name} --expect {id}"));

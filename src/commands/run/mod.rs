@@ -192,6 +192,11 @@ fn relay(phase: Arc<Mutex<Phase>>, events: Sender<Event>) -> Relay {
         // Held to the end: who changes the phase finds either the event here or the next one at the command.
         let phase = lock(&phase);
         let handled = match &*phase {
+            // A renewal may still be under way.
+            Phase::Running(job) if job.has_ended() => {
+                wire::interrupt();
+                !seen.swap(true, Ordering::SeqCst)
+            }
             Phase::Running(job) => {
                 // A terminal sends to all of the group, and the command is in it.
                 if !from_terminal {
