@@ -45,13 +45,9 @@ pub fn run(args: &cli::AskToStop, context: &mut Context<'_>) -> anyhow::Result<V
 /// Whether `reason` tells the one who is asked anything.
 ///
 /// # Errors
-/// Where it holds neither a letter nor a digit.
+/// Where it does not.
 pub fn says_why(reason: &str) -> Result<(), NoReason> {
-    if reason.contains(char::is_alphanumeric) {
-        Ok(())
-    } else {
-        Err(NoReason("for the one who is asked"))
-    }
+    NoReason::unless_said(reason, "for the one who is asked")
 }
 
 /// Puts the request there, and looks whether it still reaches the one it is for.

@@ -92,19 +92,8 @@ impl<'a> Context<'a> {
     /// Where the reading side has nothing and this clone holds the claim by its records, the writing side is asked too: a
     /// host may hide claims from readers, or serve reads from a copy that lags behind.
     pub fn look(&mut self, claim: &ClaimRef, records: &Records) -> Result<Option<Seen>, LinkError> {
-        self.look_again(claim, records, None)
-    }
-
-    /// As [`look`](Self::look), by somebody who saw it before: what did not move is not read again.
-    pub fn look_again(
-        &mut self,
-        claim: &ClaimRef,
-        records: &Records,
-        before: Option<&Seen>,
-    ) -> Result<Option<Seen>, LinkError> {
-        let before = before.map(|seen| (claim.clone(), seen.clone())).into_iter().collect();
-        let mut seen =
-            self.look_at_all(std::slice::from_ref(claim), records, &before)?.pop().flatten();
+        let claims = std::slice::from_ref(claim);
+        let mut seen = self.look_at_all(claims, records, &HashMap::new())?.pop().flatten();
         if seen.is_none() && records.won() {
             seen = match self.link.shown_for_writing(claim.full()) {
                 Ok(Some(id)) => Some(Seen::of(id, tip_in(&self.tips(&[id], records), id))),
@@ -364,9 +353,13 @@ impl<'a> Context<'a> {
     /// How to clear a claim that is not ours.
     pub fn clearing(&self, claim: &ClaimRef, verdict: &Verdict) -> Option<String> {
         let (Verdict::Lost(id) | Verdict::Held(id)) = verdict else { return None };
-        let command =
-            self.command(&format!("release {} --expect {}", claim.short(), id.to_hex_with_len(12)));
+        let command = self.clear(claim, *id);
         Some(format!("if you are sure that its holder does not need it any more: {command}"))
+    }
+
+    /// The command that clears `claim` if it is still `id`, from any clone.
+    pub fn clear(&self, claim: &ClaimRef, id: ObjectId) -> String {
+        self.command(&format!("release {} --expect {}", claim.short(), id.to_hex_with_len(12)))
     }
 
     /// What an answer means for the work that was to be done under the claim.

@@ -24,7 +24,17 @@ use crate::{
 /// Whoever bears on somebody else's claim has to say why.
 #[derive(Debug, thiserror::Error)]
 #[error("--reason says nothing: say why, {0}")]
-pub struct NoReason(pub &'static str);
+pub struct NoReason(&'static str);
+
+impl NoReason {
+    /// Whether `reason` says anything, for whom it is.
+    ///
+    /// # Errors
+    /// Where it holds neither a letter nor a digit, as the one that a report's command leaves to be filled in.
+    pub fn unless_said(reason: &str, whom: &'static str) -> Result<(), Self> {
+        if reason.contains(char::is_alphanumeric) { Ok(()) } else { Err(Self(whom)) }
+    }
+}
 
 /// Takes `claim` over from whoever holds it as `id`.
 pub fn run(
@@ -35,10 +45,7 @@ pub fn run(
     context: &mut Context<'_>,
 ) -> anyhow::Result<ClaimReport> {
     let named = Abbreviated::parse(id)?;
-    // The one that a report's command leaves to be filled in says nothing either.
-    if !reason.contains(char::is_alphanumeric) {
-        return Err(NoReason("for the one whose claim it was").into());
-    }
+    NoReason::unless_said(reason, "for the one whose claim it was")?;
     context.held()?;
     let records = context.records(Some(claim));
     let seen = match context.look(claim, &records) {

@@ -119,7 +119,7 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
         let timed_out = matches!(reported, Reported::Lost { error: LinkError::TimedOut(_), .. });
         outcome.pending |= matches!(reported, Reported::Lost { .. });
         let refused = matches!(reported, Reported::Refused { .. });
-        sent.extend(sent_by(&reported));
+        sent.extend(reported.sent());
         if let Reported::Elsewhere { refname, id } = &reported
             && let Some(at) = swap.others.iter().position(|other| other.full() == refname)
         {
@@ -165,14 +165,6 @@ pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
         _ => {}
     }
     outcome
-}
-
-fn sent_by(reported: &Reported) -> Option<ObjectId> {
-    match reported {
-        Reported::Done(id) => *id,
-        Reported::Refused { sent, .. } | Reported::Lost { sent, .. } => *sent,
-        Reported::Unexpected { .. } | Reported::Elsewhere { .. } | Reported::Unsent(_) => None,
-    }
 }
 
 fn look(place: &mut dyn Place, swap: &Swap<'_>, sent: &[ObjectId]) -> (Now, Looked) {

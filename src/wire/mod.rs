@@ -182,7 +182,7 @@ pub struct Updated {
 }
 
 /// What `name` holds, if it is among the refs that were shown.
-fn value(shown: &[Advertised], name: &BStr) -> Option<ObjectId> {
+pub fn value(shown: &[Advertised], name: &BStr) -> Option<ObjectId> {
     shown.iter().find(|shown| shown.name == *name).map(|shown| shown.id)
 }
 
@@ -271,6 +271,17 @@ pub enum LinkError {
     /// Refused on our side before anything was started: a transport that git's configuration forbids, a missing program.
     #[error("{0}")]
     Local(String),
+}
+
+impl Reported {
+    /// The commit that may be there now, or later, by what was sent.
+    pub fn sent(&self) -> Option<ObjectId> {
+        match self {
+            Self::Done(id) => *id,
+            Self::Refused { sent, .. } | Self::Lost { sent, .. } => *sent,
+            Self::Unexpected { .. } | Self::Elsewhere { .. } | Self::Unsent(_) => None,
+        }
+    }
 }
 
 impl From<LinkError> for Updated {

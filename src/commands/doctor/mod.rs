@@ -31,7 +31,7 @@ use crate::{
     wire::{Advertised, Deferred, Protocol},
 };
 use meaning::{Finding, Findings, Health, Step, means};
-use probe::{NAME, Probe, clearing, is_probe};
+use probe::{NAME, Probe, is_probe};
 use warnings::{Facts, Leftover, warnings};
 
 /// What the remote says, line by line, to be told with the step during which it said so.
@@ -221,7 +221,7 @@ impl Others {
         let probes = probes.into_iter().map(|(claim, id)| Leftover {
             name: claim.full().to_string(),
             age: age(&id),
-            clear: clearing(context, &claim, id),
+            clear: context.clear(&claim, id),
         });
         let counted = elsewhere
             .into_iter()

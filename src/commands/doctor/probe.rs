@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gix::{ObjectId, bstr::BStr};
+use gix::ObjectId;
 
 use super::meaning::{Finding, Step};
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     },
     settings::ReleaseBy,
     verdict::{Act, Verdict, Whose},
-    wire::{Advertised, Deferred, Edit, LinkError, Reported, Tip},
+    wire::{Advertised, Deferred, Edit, LinkError, Reported, Tip, value},
 };
 
 /// Reads may lag behind writes by so much before it counts as hidden.
@@ -424,7 +424,7 @@ impl<'c, 'a> Probe<'c, 'a> {
     }
 
     fn clearing(&self, id: ObjectId) -> String {
-        clearing(self.context, &self.claim, id)
+        self.context.clear(&self.claim, id)
     }
 
     /// One swap of the ref from what it holds, carried to a verdict.
@@ -483,12 +483,7 @@ impl Place for Probe<'_, '_> {
             return Reported::Unsent(interrupted());
         }
         let reported = self.context.link.update(&Edit { atomic: self.atomic, ..*edit }).reported;
-        let sent = match &reported {
-            Reported::Done(id) => *id,
-            Reported::Refused { sent, .. } | Reported::Lost { sent, .. } => *sent,
-            Reported::Unexpected { .. } | Reported::Elsewhere { .. } | Reported::Unsent(_) => None,
-        };
-        if let (Some(id), Some(draft)) = (sent, edit.new)
+        if let (Some(id), Some(draft)) = (reported.sent(), edit.new)
             && self.commit(id).is_none()
         {
             self.sent.push((id, draft.encode(id.kind()).data));
@@ -545,11 +540,6 @@ impl Place for Probe<'_, '_> {
     }
 }
 
-/// The command that clears `claim` if it is still `id`.
-pub fn clearing(context: &Context<'_>, claim: &ClaimRef, id: ObjectId) -> String {
-    context.command(&format!("release {} --expect {}", claim.short(), id.to_hex_with_len(12)))
-}
-
 fn interrupted() -> LinkError {
     LinkError::Local("interrupted".into())
 }
@@ -569,10 +559,6 @@ fn ended(verdict: Verdict) -> Finding {
         }
         other => Finding::Unknown(format!("an answer of another kind: {}", other.word())),
     }
-}
-
-fn value(listed: &[Advertised], name: &BStr) -> Option<ObjectId> {
-    listed.iter().find(|listed| listed.name == name).map(|listed| listed.id)
 }
 
 /// Whether a claim has the name that probes have, so that it is nobody's work.

@@ -80,8 +80,7 @@ impl<'c, 'a> Keeper<'c, 'a> {
             (&report.verdict, report.id.or(self.proof.tip()))
         {
             // From any clone: this one may be gone by the time that somebody reads it.
-            let (name, id) = (self.claim.short(), id.to_hex_with_len(12));
-            let command = self.context.command(&format!("release {name} --expect {id}"));
+            let command = self.context.clear(&self.claim, id);
             report.hints.push(format!("to release it: {command}"));
         }
         report
