@@ -631,6 +631,11 @@ fn a_release_that_is_refused_is_reported() {
     }
 }
 
+/// Removes a folder in which a renewal may be writing its record: a file that appears meanwhile makes it begin again.
+fn removed(dir: &Path) {
+    until("the folder is gone", || fs::remove_dir_all(dir).is_ok());
+}
+
 /// The clone is cleaned while the command runs: who we are is known without it.
 #[test]
 fn the_records_may_go_while_the_command_runs() {
@@ -640,11 +645,11 @@ fn the_records_may_go_while_the_command_runs() {
     let running = under(&clone, "42", &[], &until_told(&sandbox, "it")).start();
     appears(&mark(&sandbox, "ready", "it"));
     for _ in 0..2 {
-        fs::remove_dir_all(clone.dir.join(".git/claims")).unwrap();
+        removed(&clone.dir.join(".git/claims"));
         let before = moves(&remote, "issue-42").len();
         until("it is renewed", || moves(&remote, "issue-42").len() > before + 1);
     }
-    fs::remove_dir_all(&clone.dir).unwrap();
+    removed(&clone.dir);
     let before = moves(&remote, "issue-42").len();
     until("it is renewed", || moves(&remote, "issue-42").len() > before + 1);
     fs::write(mark(&sandbox, "go", "it"), "").unwrap();
