@@ -5,7 +5,7 @@
 //! until [`crate::settings`] and [`crate::claim`] read them, so that each has one parser and one error message.
 //! `man/git-claim.1` says the same as this tree; a test holds the two together.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
@@ -331,8 +331,29 @@ pub struct Take {
     /// Of several names, take the first that is free
     ///
     /// Of several names, take the first that is free, in the given order. `held` (75) is the answer only when all are.
+    /// Without it, several names are taken all at once or none of them.
     #[arg(long, conflicts_with_all = ["resume", "over"])]
     pub any: bool,
+
+    /// With --any: take up to so many
+    ///
+    /// With `--any`: take as many as are free, but no more than so many.
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "any")]
+    pub limit: Option<NonZeroUsize>,
+
+    /// With --any: try them in a random order
+    ///
+    /// With `--any`: try the names in a random order, so that a fleet that is given one list does not fight over its first.
+    #[arg(long, requires = "any")]
+    pub shuffle: bool,
+
+    /// Take several one after the other, or none
+    ///
+    /// Take several names one after the other, in an order that is the same for all, and give back what was taken where one
+    /// is held. For remotes that cannot move several refs together; between the first and the last others see some of
+    /// them held.
+    #[arg(long, conflicts_with_all = ["any", "over"])]
+    pub one_by_one: bool,
 
     /// What it says.
     #[command(flatten)]

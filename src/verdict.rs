@@ -206,6 +206,8 @@ pub enum Doubt {
     Refused(String),
     /// The command left and no answer came.
     Lost(String),
+    /// Nothing was sent, since another ref of the same push was not as expected.
+    Withheld,
 }
 
 /// What to do next.
@@ -248,6 +250,7 @@ pub fn settle(act: Act, reported: Reported, sent: &[ObjectId]) -> Result<Verdict
             Act::Release | Act::Clear => Verdict::Released,
         }),
         (_, Reported::Unexpected { found }) => Err(Doubt::Unexpected(found)),
+        (_, Reported::Withheld) => Err(Doubt::Withheld),
         (_, Reported::Refused { reason, .. }) => Err(Doubt::Refused(reason)),
         (_, Reported::Lost { error, .. }) => Err(Doubt::Lost(error.to_string())),
     }
@@ -296,6 +299,7 @@ fn weigh_take(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
         }
         (Doubt::Refused(reason), Now::At(_, Whose::Nobody)) => again_if_passing(reason),
         (Doubt::Lost(why), Now::At(_, Whose::Nobody)) => Again(Verdict::Unknown(why)),
+        (Doubt::Withheld, Now::At(_, Whose::Nobody)) => Again(Verdict::Free),
         // The writing side showed somebody's claim; the reading side lags, hides it, or it was released just now.
         (Doubt::Unexpected(Some(id)), Now::Absent) => Again(Verdict::Held(id)),
         (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Settled(Verdict::Held(id)),
@@ -310,12 +314,17 @@ fn weigh_take(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
         // No answer and nothing there: the server may still do it. The same commit can be sent again without harm.
         (Doubt::Lost(why), Now::Absent) => Again(Verdict::Unknown(why)),
         (Doubt::Lost(why), Now::NotRead(_)) => Settled(Verdict::Unknown(why)),
+        // Nothing was sent, and nobody has it: it is for the others of the push to say whether it is sent once more.
+        (Doubt::Withheld, Now::Absent) => Again(Verdict::Free),
+        (Doubt::Withheld, Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
     }
 }
 
 fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
     use Step::{Again, Follow, Settled};
     match (doubt, now) {
+        // Nothing was sent, whatever was shown.
+        (Doubt::Withheld, now) => weigh_release(expected, Doubt::Unexpected(expected), now, left),
         // An earlier deletion of ours went out, and the writing side does not have the ref any more.
         (Doubt::Unexpected(None), _) if left => Settled(Verdict::Released),
         // By a mark: of ours, or of another process of this clone, or of whoever had the claim meanwhile.
@@ -385,6 +394,7 @@ fn weigh_clear(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -
 fn weigh_renew(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
     use Step::{Again, Follow, Settled};
     match (doubt, now) {
+        (Doubt::Withheld, now) => weigh_renew(expected, Doubt::Unexpected(expected), now),
         (_, Now::At(_, Whose::Nobody)) => Settled(Verdict::Free),
         (Doubt::Unexpected(None), Now::At(id, _)) if Some(id) == expected => {
             Again(Verdict::Refused(HIDDEN.into()))
@@ -480,6 +490,7 @@ mod tests {
             ("policy", Doubt::Refused("hook declined".into())),
             ("race", Doubt::Refused("failed to update ref".into())),
             ("lost", Doubt::Lost("cut".into())),
+            ("withheld", Doubt::Withheld),
         ]
     }
 
@@ -515,7 +526,7 @@ mod tests {
                 let (plain, left) = (step(false), step(true));
                 if plain == left { plain } else { format!("{plain}|{left}") }
             });
-            table += &format!("{name:<7}{}\n", cells.collect::<Vec<_>>().join(" "));
+            table += &format!("{name:<9}{}\n", cells.collect::<Vec<_>>().join(" "));
         }
         table
     }
@@ -529,11 +540,12 @@ mod tests {
         assert_eq!(
             table(Act::Take, None),
             "\
-absent again/unknown claimed claimed held held held again/unknown again/unknown unknown
-other  again/held claimed claimed held held held follow/held follow/unknown held
-policy refused claimed claimed held held held follow/unknown follow/unknown unknown
-race   again/refused claimed claimed held held held follow/unknown follow/unknown unknown
-lost   again/unknown claimed claimed held held held follow/unknown follow/unknown unknown
+absent   again/unknown claimed claimed held held held again/unknown again/unknown unknown
+other    again/held claimed claimed held held held follow/held follow/unknown held
+policy   refused claimed claimed held held held follow/unknown follow/unknown unknown
+race     again/refused claimed claimed held held held follow/unknown follow/unknown unknown
+lost     again/unknown claimed claimed held held held follow/unknown follow/unknown unknown
+withheld again/free claimed claimed held held held follow/unknown follow/unknown unknown
 "
         );
     }
@@ -543,11 +555,12 @@ lost   again/unknown claimed claimed held held held follow/unknown follow/unknow
         assert_eq!(
             table(Act::Take, Some(id('a'))),
             "\
-absent follow/unknown claimed claimed held held held again/unknown again/unknown unknown
-other  again/held claimed claimed held held held again/held follow/unknown held
-policy follow/unknown claimed claimed held held held refused follow/unknown unknown
-race   follow/unknown claimed claimed held held held again/refused follow/unknown unknown
-lost   follow/unknown claimed claimed held held held again/unknown follow/unknown unknown
+absent   follow/unknown claimed claimed held held held again/unknown again/unknown unknown
+other    again/held claimed claimed held held held again/held follow/unknown held
+policy   follow/unknown claimed claimed held held held refused follow/unknown unknown
+race     follow/unknown claimed claimed held held held again/refused follow/unknown unknown
+lost     follow/unknown claimed claimed held held held again/unknown follow/unknown unknown
+withheld follow/unknown claimed claimed held held held again/free follow/unknown unknown
 "
         );
     }
@@ -557,11 +570,12 @@ lost   follow/unknown claimed claimed held held held again/unknown follow/unknow
         assert_eq!(
             table(Act::Over, Some(id('a'))),
             "\
-absent free claimed claimed moved moved moved free free unknown
-other  again/unknown claimed claimed moved moved moved free free moved
-policy free claimed claimed moved moved moved free free unknown
-race   free claimed claimed moved moved moved free free unknown
-lost   free claimed claimed moved moved moved free free unknown
+absent   free claimed claimed moved moved moved free free unknown
+other    again/unknown claimed claimed moved moved moved free free moved
+policy   free claimed claimed moved moved moved free free unknown
+race     free claimed claimed moved moved moved free free unknown
+lost     free claimed claimed moved moved moved free free unknown
+withheld again/unknown claimed claimed moved moved moved free free unknown
 "
         );
         // What was named is still there.
@@ -571,7 +585,14 @@ lost   free claimed claimed moved moved moved free free unknown
         let steps: Vec<String> = doubts().into_iter().map(|(_, doubt)| step(doubt)).collect();
         assert_eq!(
             steps,
-            ["again/refused", "again/unknown", "refused", "again/refused", "again/unknown"]
+            [
+                "again/refused",
+                "again/unknown",
+                "refused",
+                "again/refused",
+                "again/unknown",
+                "again/unknown"
+            ]
         );
     }
 
@@ -580,11 +601,12 @@ lost   free claimed claimed moved moved moved free free unknown
         assert_eq!(
             table(Act::Release, Some(id('a'))),
             "\
-absent free|released again/refused|released follow/unknown|released lost|released lost|released unknown|released free|released free|released unknown|released
-other  again/unknown again/unknown follow/unknown lost|released lost unknown free|released free|released unknown
-policy released refused follow/unknown lost lost unknown released released unknown
-race   released again/refused follow/unknown lost lost unknown released released unknown
-lost   released again/unknown follow/unknown released lost unknown released released unknown
+absent   free|released again/refused|released follow/unknown|released lost|released lost|released unknown|released free|released free|released unknown|released
+other    again/unknown again/unknown follow/unknown lost|released lost unknown free|released free|released unknown
+policy   released refused follow/unknown lost lost unknown released released unknown
+race     released again/refused follow/unknown lost lost unknown released released unknown
+lost     released again/unknown follow/unknown released lost unknown released released unknown
+withheld again/unknown again/unknown follow/unknown lost|released lost unknown free|released free|released unknown
 "
         );
     }
@@ -594,11 +616,12 @@ lost   released again/unknown follow/unknown released lost unknown released rele
         assert_eq!(
             table(Act::Clear, Some(id('a'))),
             "\
-absent free|released again/refused|released moved moved|released moved moved free|released free|released unknown|released
-other  again/unknown again/unknown moved moved|released moved moved free|released free|released moved
-policy released refused moved moved moved moved released released unknown
-race   released again/refused moved moved moved moved released released unknown
-lost   released again/unknown moved released moved unknown released released unknown
+absent   free|released again/refused|released moved moved|released moved moved free|released free|released unknown|released
+other    again/unknown again/unknown moved moved|released moved moved free|released free|released moved
+policy   released refused moved moved moved moved released released unknown
+race     released again/refused moved moved moved moved released released unknown
+lost     released again/unknown moved released moved unknown released released unknown
+withheld again/unknown again/unknown moved moved moved moved free|released free|released unknown
 "
         );
     }
@@ -608,11 +631,12 @@ lost   released again/unknown moved released moved unknown released released unk
         assert_eq!(
             table(Act::Renew, Some(id('a'))),
             "\
-absent free again/refused follow/yours lost lost unknown free free unknown
-other  again/unknown again/unknown follow/yours lost lost unknown free free unknown
-policy free refused renewed lost lost unknown free free unknown
-race   free again/refused renewed lost lost unknown free free unknown
-lost   free again/unknown renewed lost lost unknown free free unknown
+absent   free again/refused follow/yours lost lost unknown free free unknown
+other    again/unknown again/unknown follow/yours lost lost unknown free free unknown
+policy   free refused renewed lost lost unknown free free unknown
+race     free again/refused renewed lost lost unknown free free unknown
+lost     free again/unknown renewed lost lost unknown free free unknown
+withheld again/unknown again/unknown follow/yours lost lost unknown free free unknown
 "
         );
     }

@@ -24,7 +24,7 @@ use crate::{
     output::ClaimReport,
     settings::ReleaseBy,
     verdict::{Act, Verdict},
-    wire::{Edit, Reported, Tip},
+    wire::{Edit, Push, Reported, Tip},
 };
 
 /// Asks the holder of one claim to stop.
@@ -107,7 +107,7 @@ pub fn request(
         (&verdict, now.as_ref().is_some_and(|now| now.asked().is_some()))
     {
         let commit = draft(before.map(|ask| ask.id)).encode(id.kind()).data;
-        withdraw(claim, &Request::at(*id, Tip::Commit(commit)), context);
+        withdraw(&[(claim, Request::at(*id, Tip::Commit(commit)))], context);
     }
     Ok(as_it_stands(claim, now.as_ref(), records, context))
 }
@@ -140,35 +140,64 @@ fn as_it_stands(
     }
 }
 
-/// Removes a request to the holder of `claim`, if it is still the one that was seen: the claim is over.
-pub fn withdraw(claim: &ClaimRef, ask: &Request, context: &mut Context<'_>) {
-    let place = claim.asked();
-    let by = context.stage.settings.release;
-    let mark = match (by, ask.record.reading()) {
-        (_, Some(reading)) if reading.released().is_some() => return,
+/// Removes requests to the holders of claims that are over, each if it is still the one that was seen: in one push.
+pub fn withdraw(requests: &[(&ClaimRef, Request)], context: &mut Context<'_>) {
+    let over: Vec<Over<'_>> = requests
+        .iter()
+        .filter_map(|(claim, ask)| {
+            Some(Over { claim, place: claim.asked(), ask, draft: ending(ask, context)? })
+        })
+        .collect();
+    let edits: Vec<Edit<'_>> = over.iter().map(Over::edit).collect();
+    if edits.is_empty() {
+        return;
+    }
+    let updated = context.link.update(&Push { edits: &edits, atomic: false });
+    for (Over { claim, .. }, updated) in over.iter().zip(updated) {
+        match updated.reported {
+            // Somebody else did it, or asked anew.
+            Reported::Done(_)
+            | Reported::Unexpected { .. }
+            | Reported::Elsewhere { .. }
+            | Reported::Withheld => {}
+            Reported::Refused { reason: why, .. } => not_withdrawn(claim, &why, context),
+            Reported::Unsent(error) | Reported::Lost { error, .. } => {
+                not_withdrawn(claim, &error.to_string(), context);
+            }
+        }
+    }
+}
+
+/// A request that is over.
+struct Over<'a> {
+    claim: &'a ClaimRef,
+    place: ClaimRef,
+    ask: &'a Request,
+    draft: Option<Draft>,
+}
+
+impl Over<'_> {
+    fn edit(&self) -> Edit<'_> {
+        Edit {
+            refname: self.place.full(),
+            expected: Some(self.ask.id),
+            new: self.draft.as_ref(),
+            base: self.ask.commit.as_deref(),
+            others: &[],
+            beside: None,
+        }
+    }
+}
+
+/// What is to stand where a request was: nothing, or a mark. Outer nothing where the request is to stay.
+fn ending(ask: &Request, context: &Context<'_>) -> Option<Option<Draft>> {
+    match (context.stage.settings.release, ask.record.reading()) {
+        (_, Some(reading)) if reading.released().is_some() => None,
         (ReleaseBy::Mark, Some(Reading::Claim(record))) => {
-            Some(Mark::of((**record).clone(), context))
+            Some(Some(Mark::of((**record).clone(), context).draft(Some(ask.id))))
         }
-        (ReleaseBy::Mark, _) => return,
-        (ReleaseBy::Deletion, _) => None,
-    };
-    let draft = mark.map(|mark| mark.draft(Some(ask.id)));
-    let reported = context.link.update(&Edit {
-        refname: place.full(),
-        expected: Some(ask.id),
-        new: draft.as_ref(),
-        base: ask.commit.as_deref(),
-        others: &[],
-        atomic: false,
-        beside: None,
-    });
-    match reported.reported {
-        // Somebody else did it, or asked anew.
-        Reported::Done(_) | Reported::Unexpected { .. } | Reported::Elsewhere { .. } => {}
-        Reported::Refused { reason: why, .. } => not_withdrawn(claim, &why, context),
-        Reported::Unsent(error) | Reported::Lost { error, .. } => {
-            not_withdrawn(claim, &error.to_string(), context);
-        }
+        (ReleaseBy::Mark, _) => None,
+        (ReleaseBy::Deletion, _) => Some(None),
     }
 }
 

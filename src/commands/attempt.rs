@@ -7,7 +7,7 @@ use gix::ObjectId;
 
 use super::{
     context::Context,
-    swap::{self, Outcome, Swap},
+    swap::{self, Bond, Outcome, Places, Swap},
     take::Taken,
 };
 use crate::{
@@ -31,13 +31,32 @@ pub struct Attempt<'a> {
     pending: HeldRecord,
 }
 
+/// Sends takes of claims that nobody is to have, each unless the same claim is at one of its `others`.
+pub fn send_all(
+    attempts: &[Attempt<'_>],
+    others: &[Vec<ClaimRef>],
+    bond: Bond,
+    places: &mut dyn Places,
+) -> Vec<Outcome> {
+    let drafts: Vec<_> =
+        attempts.iter().map(|attempt| |parent: Option<ObjectId>| attempt.draft(parent)).collect();
+    let swaps = drafts.iter().zip(others).map(|(draft, others)| Swap {
+        act: Act::Take,
+        expected: None,
+        base: None,
+        draft: Some(draft),
+        others: others.clone(),
+    });
+    swap::drive_all(places, swaps.collect(), bond)
+}
+
 /// The clone's record cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot record the claim in this clone, so nothing was claimed: {0}")]
 pub struct NotRecorded(std::io::Error);
 
 /// What a take replaces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Replaced {
     /// The tip that must be there; `None` is nothing.
     pub tip: Option<ObjectId>,
@@ -52,7 +71,7 @@ impl<'a> Attempt<'a> {
         claim: &'a ClaimRef,
         records: &'a Records,
         record: Record,
-        identity: Identity,
+        identity: &Identity,
     ) -> anyhow::Result<Self> {
         let held = context.held()?;
         let pending = HeldRecord {
@@ -67,31 +86,35 @@ impl<'a> Attempt<'a> {
             clone: held.home().clone(),
         };
         held.write(&pending, claim).map_err(NotRecorded)?;
-        Ok(Self { claim, records, record, author: identity.author, pending })
+        Ok(Self { claim, records, record, author: identity.author.clone(), pending })
     }
 
-    /// Sends it, unless the same claim is at one of `others`.
-    pub fn send(
-        &self,
-        context: &mut Context<'_>,
-        act: Act,
-        replaced: Replaced,
-        others: Vec<ClaimRef>,
-    ) -> Outcome {
-        let draft = |parent: Option<ObjectId>| Draft {
-            message: self.record.message(),
-            author: self.author.clone(),
-            at: self.record.claimed_at,
-            parent,
-        };
+    /// Sends it alone, in place of what is `replaced`.
+    pub fn send(&self, context: &mut Context<'_>, act: Act, replaced: Replaced) -> Outcome {
+        let draft = |parent| self.draft(parent);
         let swap = Swap {
             act,
             expected: replaced.tip,
             base: replaced.commit,
             draft: Some(&draft),
-            others,
+            others: Vec::new(),
         };
         swap::drive(&mut context.place(self.claim, self.records), swap)
+    }
+
+    /// The commit that claims, in place of `parent`.
+    fn draft(&self, parent: Option<ObjectId>) -> Draft {
+        Draft {
+            message: self.record.message(),
+            author: self.author.clone(),
+            at: self.record.claimed_at,
+            parent,
+        }
+    }
+
+    /// It was not sent: nothing is on its way any more.
+    pub fn abandon(self, context: &Context<'_>) {
+        context.forget(self.claim, [&self.pending]);
     }
 
     /// Makes the clone's record say what became of it, and reports it.

@@ -1,17 +1,17 @@
 //! What the verbs have in common: a link to the remote, what this clone can prove, and a look at a ref.
 
-use std::{collections::HashMap, io, thread, time::Duration};
+use std::{collections::HashMap, io, slice, thread, time::Duration};
 
 use chrono::{DateTime, Utc};
 use gix::{
     ObjectId,
-    bstr::{BStr, ByteSlice},
+    bstr::{BStr, BString, ByteSlice},
 };
 
 use super::{
     look::{Request, Seen},
     stage::Stage,
-    swap::Place,
+    swap::Places,
 };
 use crate::{
     claim::{claim_ref::ClaimRef, prefix::Prefix, record::Reading},
@@ -21,7 +21,7 @@ use crate::{
     remote::{Way, redacted},
     settings::{self, ReleaseBy, Settings},
     verdict::{Verdict, Whose},
-    wire::{self, Advertised, Edit, Link, LinkError, Manner, Reported, Terminal, Tip},
+    wire::{self, Advertised, Edit, Link, LinkError, Manner, Push, Reported, Terminal, Tip},
 };
 
 /// A verb at work.
@@ -92,22 +92,34 @@ impl<'a> Context<'a> {
     /// Where the reading side has nothing and this clone holds the claim by its records, the writing side is asked too: a
     /// host may hide claims from readers, or serve reads from a copy that lags behind.
     pub fn look(&mut self, claim: &ClaimRef, records: &Records) -> Result<Option<Seen>, LinkError> {
-        let claims = std::slice::from_ref(claim);
-        let mut seen = self.look_at_all(claims, records, &HashMap::new())?.pop().flatten();
-        if seen.is_none() && records.won() {
-            seen = match self.link.shown_for_writing(claim.full()) {
-                Ok(Some(id)) => Some(Seen::of(id, tip_in(&self.tips(&[id], records), id))),
-                // Who is turned away there has only what is shown to readers to go by.
-                Ok(None) | Err(LinkError::Denied(_)) => None,
-                Err(error) => return Err(error),
-            };
+        Ok(self.look_each(&[(claim, records)])?.pop().flatten())
+    }
+
+    /// The same for each of several claims, with what is on record here about it; in one exchange for all.
+    pub fn look_each(
+        &mut self,
+        of: &[(&ClaimRef, &Records)],
+    ) -> Result<Vec<Option<Seen>>, LinkError> {
+        let claims: Vec<ClaimRef> = of.iter().map(|(claim, _)| (*claim).clone()).collect();
+        let own = of.iter().flat_map(|(_, records)| records.own.iter().cloned()).collect();
+        let known = Records { own, ..Records::default() };
+        let mut all = self.look_at_all(&claims, &known, &HashMap::new())?;
+        for (seen, (claim, records)) in all.iter_mut().zip(of) {
+            if seen.is_none() && records.won() {
+                *seen = match self.link.shown_for_writing(claim.full()) {
+                    Ok(Some(id)) => Some(Seen::of(id, tip_in(&self.tips(&[id], records), id))),
+                    // Who is turned away there has only what is shown to readers to go by.
+                    Ok(None) | Err(LinkError::Denied(_)) => None,
+                    Err(error) => return Err(error),
+                };
+            }
+            if let Some(held) = &self.held
+                && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))
+            {
+                held.tidy(claim, self.now, seen.as_ref().and_then(Seen::token));
+            }
         }
-        if let Some(held) = &self.held
-            && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))
-        {
-            held.tidy(claim, self.now, seen.as_ref().and_then(Seen::token));
-        }
-        Ok(seen)
+        Ok(all)
     }
 
     /// The commit `id`, if it is on record here or happens to be in the clone. An id stands for one content only, so
@@ -275,9 +287,16 @@ impl<'a> Context<'a> {
         )
     }
 
-    /// The ref of `claim`, to be swapped.
-    pub fn place<'c>(&'c mut self, claim: &'c ClaimRef, records: &'c Records) -> Ref<'c, 'a> {
-        Ref { context: self, claim, records, asked: None, near: false }
+    /// The refs of `claims`, to be swapped; `records` are what is on record here about each.
+    pub fn refs<'c>(&'c mut self, claims: &'c [ClaimRef], records: &'c [Records]) -> Refs<'c, 'a> {
+        let requests = claims.iter().map(ClaimRef::asked).collect();
+        let asked = vec![None; claims.len()];
+        Refs { context: self, claims, records, requests, asked, near: false }
+    }
+
+    /// The ref of `claim` alone.
+    pub fn place<'c>(&'c mut self, claim: &'c ClaimRef, records: &'c Records) -> Refs<'c, 'a> {
+        self.refs(slice::from_ref(claim), slice::from_ref(records))
     }
 
     /// A report about what was seen.
@@ -436,27 +455,39 @@ pub fn tip_in(tips: &HashMap<ObjectId, Tip>, id: ObjectId) -> Tip {
     tips.get(&id).cloned().unwrap_or_else(|| Tip::NotRead("no answer".into()))
 }
 
-/// The ref of one claim on the remote.
-pub struct Ref<'c, 'a> {
+/// The refs of claims on the remote.
+pub struct Refs<'c, 'a> {
     context: &'c mut Context<'a>,
-    claim: &'c ClaimRef,
-    records: &'c Records,
-    /// What the ref beside it held at the last update, by which somebody asks the holder to stop.
-    pub asked: Option<ObjectId>,
+    claims: &'c [ClaimRef],
+    records: &'c [Records],
+    requests: Vec<ClaimRef>,
+    /// What the ref beside each held at the last update, by which somebody asks the holder to stop.
+    pub asked: Vec<Option<ObjectId>>,
     near: bool,
 }
 
-impl Place for Ref<'_, '_> {
-    fn update(&mut self, edit: &Edit<'_>) -> Reported {
-        let asked = self.claim.asked();
-        let updated = self.context.link.update(&Edit { beside: Some(asked.full()), ..*edit });
-        self.asked = updated.beside;
-        self.near |= updated.near;
-        updated.reported
+impl Places for Refs<'_, '_> {
+    fn refname(&self, which: usize) -> BString {
+        self.claims[which].full().to_owned()
     }
 
-    fn look(&mut self) -> Result<Option<Seen>, LinkError> {
-        self.context.look(self.claim, self.records)
+    fn update(&mut self, which: &[usize], push: &Push<'_>) -> Vec<Reported> {
+        let beside = which.iter().map(|which| Some(self.requests[*which].full()));
+        let edits: Vec<Edit<'_>> =
+            push.edits.iter().zip(beside).map(|(edit, beside)| Edit { beside, ..*edit }).collect();
+        let updated = self.context.link.update(&Push { edits: &edits, ..*push });
+        let mut reported = Vec::with_capacity(updated.len());
+        for (which, updated) in which.iter().zip(updated) {
+            self.asked[*which] = updated.beside;
+            self.near |= updated.near;
+            reported.push(updated.reported);
+        }
+        reported
+    }
+
+    fn look(&mut self, which: &[usize]) -> Result<Vec<Option<Seen>>, LinkError> {
+        let of = |which: &usize| (&self.claims[*which], &self.records[*which]);
+        self.context.look_each(&which.iter().map(of).collect::<Vec<_>>())
     }
 
     fn look_elsewhere(&mut self, other: &ClaimRef, id: ObjectId) -> Option<Seen> {
@@ -466,16 +497,12 @@ impl Place for Ref<'_, '_> {
         }
     }
 
-    fn whose(&self, seen: &Seen) -> Whose {
-        seen.whose(self.records)
+    fn whose(&self, which: usize, seen: &Seen) -> Whose {
+        seen.whose(&self.records[which])
     }
 
     fn pause(&mut self, pause: Duration) {
         thread::sleep(pause);
-    }
-
-    fn refname(&self) -> Vec<u8> {
-        self.claim.full().to_vec()
     }
 
     fn near(&self) -> bool {

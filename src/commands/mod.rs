@@ -16,6 +16,7 @@ mod release;
 mod renew;
 mod run;
 mod show;
+mod some;
 mod stage;
 mod stale;
 mod swap;
@@ -49,7 +50,7 @@ use names::ListError;
 use over::NoReason;
 use run::Finish;
 use stage::Stage;
-use take::{NoPromise, Several};
+use take::{NoPromise, OnlyOne};
 
 /// Does what was typed, tells the outcome, and gives the exit status for it.
 pub fn run(cli: &Cli) -> ExitCode {
@@ -251,7 +252,7 @@ fn sort(error: &anyhow::Error) -> (&'static str, Exit, String) {
         || error.is::<ListError>()
         || error.is::<NoProcess>()
         || error.is::<NoPromise>()
-        || error.is::<Several>()
+        || error.is::<OnlyOne>()
         || error.is::<SettingsError>()
         || error.is::<RemoteError>()
         || error.is::<NoClone>();

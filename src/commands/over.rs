@@ -66,9 +66,9 @@ pub fn run(
         ..wanted.record(context, &identity, identity::fresh_token()?)
     }
     .normalised();
-    let attempt = Attempt::begin(context, claim, &records, record, identity)?;
+    let attempt = Attempt::begin(context, claim, &records, record, &identity)?;
     let replaced = Replaced { tip: Some(seen.id), commit: seen.commit.clone() };
-    let outcome = attempt.send(context, Act::Over, replaced, Vec::new());
+    let outcome = attempt.send(context, Act::Over, replaced);
     let (now, pending) = (outcome.looked.seen().cloned(), outcome.pending);
     let mut report = attempt.settle(context, outcome).report;
     match (&report.verdict, now) {

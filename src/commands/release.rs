@@ -1,13 +1,15 @@
 //! `release`: delete the ref, if it is ours, or if it is exactly what the user names; or mark it as released, where that
 //! is the setting.
 
+use std::slice;
+
 use gix::ObjectId;
 
 use super::{
     ask,
     context::Context,
     look::{self, Request, Seen},
-    swap::{self, Looked, Outcome, Place, Swap},
+    swap::{self, Bond, Looked, Outcome, Swap},
 };
 use crate::{
     claim::{
@@ -32,13 +34,13 @@ pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec
         return all(context);
     };
     let claim = ClaimRef::typed(prefix, name)?;
-    Ok(vec![match &args.expect {
-        Some(expect) => named(&claim, &Abbreviated::parse(expect)?, context)?,
-        None => own(&claim, context.records(Some(&claim)), context),
-    }])
+    Ok(match &args.expect {
+        Some(expect) => vec![named(&claim, &Abbreviated::parse(expect)?, context)?],
+        None => own(slice::from_ref(&claim), &[context.records(Some(&claim))], context),
+    })
 }
 
-/// Releases what is on record here, one by one.
+/// Releases what is on record here, in one push.
 fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     let records = context.records(None);
     let prefix = &context.stage.settings.prefix;
@@ -57,8 +59,8 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     if records.strangers {
         context.stage.ui().warn("there are records of another clone here, of which this one is a copy: they prove nothing");
     }
-    let mut reports: Vec<ClaimReport> =
-        claims.iter().map(|claim| own(claim, context.records(Some(claim)), context)).collect();
+    let each: Vec<Records> = claims.iter().map(|claim| context.records(Some(claim))).collect();
+    let mut reports = own(&claims, &each, context);
     // A take that never landed left a record of an attempt, not a claim.
     let won = |claim: &ClaimRef| {
         records.own.iter().any(|record| record.tip.is_some() && *claim.full() == *record.refname)
@@ -67,52 +69,152 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     Ok(reports)
 }
 
-/// Releases the claim that `records` prove ours.
-pub fn own(claim: &ClaimRef, records: Records, context: &mut Context<'_>) -> ClaimReport {
+/// Releases the claims that `records` prove ours, in one push; gives the report about each.
+pub fn own(
+    claims: &[ClaimRef],
+    records: &[Records],
+    context: &mut Context<'_>,
+) -> Vec<ClaimReport> {
+    let mut reports: Vec<Option<ClaimReport>> = vec![None; claims.len()];
+    let mut plans = Vec::with_capacity(claims.len());
+    for (at, found) in tips(claims, records, context).into_iter().enumerate() {
+        match found
+            .and_then(|(tip, commit)| plan(at, tip, commit, &claims[at], &records[at], context))
+        {
+            Ok(plan) => plans.push(plan),
+            Err(report) => reports[at] = Some(*report),
+        }
+    }
+    let drafts: Vec<_> = plans
+        .iter()
+        .map(|plan| plan.mark.as_ref().map(|mark| |parent: Option<ObjectId>| mark.draft(parent)))
+        .collect();
+    let swaps = plans.iter().zip(&drafts).map(|(plan, draft)| Swap {
+        act: Act::Release,
+        expected: Some(plan.tip),
+        base: plan.commit.clone(),
+        draft: draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft),
+        others: Vec::new(),
+    });
+    let (to_go, proofs): (Vec<ClaimRef>, Vec<Records>) =
+        plans.iter().map(|plan| (claims[plan.at].clone(), records[plan.at].clone())).unzip();
+    let mut places = context.refs(&to_go, &proofs);
+    let outcomes = swap::drive_all(&mut places, swaps.collect(), Bond::Each);
+    let asked = std::mem::take(&mut places.asked);
+    let mut over = Vec::new();
+    for ((plan, outcome), asked) in plans.iter().zip(outcomes).zip(asked) {
+        let (claim, records) = (&claims[plan.at], &records[plan.at]);
+        if outcome.verdict == Verdict::Released {
+            over.extend(asked.map(|id| (claim, id)));
+        }
+        reports[plan.at] = Some(ended(claim, records, plan.tip, outcome, context));
+    }
+    end_requests(&over, context);
+    reports.into_iter().flatten().collect()
+}
+
+/// The same for one.
+pub fn one(claim: &ClaimRef, records: Records, context: &mut Context<'_>) -> ClaimReport {
+    let report = own(slice::from_ref(claim), &[records], context).pop();
+    report.unwrap_or_else(|| {
+        let unknown = Verdict::Unknown("there is no answer".into());
+        context.report(claim, unknown, None, &Records::default())
+    })
+}
+
+/// What is to be released, and what it is to be replaced by.
+struct Plan {
+    at: usize,
+    tip: ObjectId,
+    commit: Option<Vec<u8>>,
+    mark: Option<Mark>,
+}
+
+/// A tip, and the raw commit there as far as it is known.
+type At = (ObjectId, Option<Vec<u8>>);
+
+/// The tip of each and its commit, or the report that it is not ours. With the tip on record, the write itself finds out
+/// whether it is still there; the others are asked about first, all at once.
+fn tips(
+    claims: &[ClaimRef],
+    records: &[Records],
+    context: &mut Context<'_>,
+) -> Vec<Result<At, Box<ClaimReport>>> {
     let by = context.stage.settings.release;
-    // With the tip on record, the write itself finds out whether it is still there; else ask first.
-    let on_record = records.own.first().and_then(|record| {
+    let on_record = |records: &Records| {
+        let record = records.own.first()?;
         Some((record.tip()?, record.commit.clone().map(String::into_bytes)))
             .filter(|(_, commit)| by == ReleaseBy::Deletion || commit.is_some())
-    });
-    let (expected, commit) = match on_record {
-        Some(ours) => ours,
-        None => match context.look(claim, &records) {
-            Ok(Some(seen)) if seen.whose(&records) == Whose::Ours => (seen.id, seen.commit),
-            Ok(seen) => return not_ours(claim, seen.as_ref(), &records, context),
-            Err(error) => return context.report_failure(claim, error),
-        },
     };
+    let known: Vec<Option<At>> = records.iter().map(on_record).collect();
+    let unknown = claims.iter().zip(records).zip(&known).filter(|(_, known)| known.is_none());
+    let unknown: Vec<(&ClaimRef, &Records)> = unknown.map(|(of, _)| of).collect();
+    let looked = if unknown.is_empty() { Ok(Vec::new()) } else { context.look_each(&unknown) };
+    let mut looked = looked.map(Vec::into_iter);
+    let one = |((claim, records), known): ((&ClaimRef, &Records), Option<_>)| {
+        let seen = match (known, &mut looked) {
+            (Some(known), _) => return Ok(known),
+            (None, Ok(looked)) => looked.next().flatten(),
+            (None, Err(error)) => {
+                return Err(Box::new(context.report_failure(claim, error.clone())));
+            }
+        };
+        match seen {
+            Some(seen) if seen.whose(records) == Whose::Ours => Ok((seen.id, seen.commit)),
+            seen => Err(Box::new(not_ours(claim, seen.as_ref(), records, context))),
+        }
+    };
+    claims.iter().zip(records).zip(known).map(one).collect()
+}
+
+fn plan(
+    at: usize,
+    tip: ObjectId,
+    commit: Option<Vec<u8>>,
+    claim: &ClaimRef,
+    records: &Records,
+    context: &Context<'_>,
+) -> Result<Plan, Box<ClaimReport>> {
+    let by = context.stage.settings.release;
     let mark = match (by, commit.as_deref().map(Reading::of_commit)) {
         (ReleaseBy::Deletion, _) => None,
         (ReleaseBy::Mark, Some(Reading::Claim(record))) => Some(Mark::of(*record, context)),
         (ReleaseBy::Mark, _) => {
             let why = "the claim's own record cannot be read, so it cannot be marked as released";
-            return context.report(claim, Verdict::Unknown(why.into()), None, &records);
+            let verdict = Verdict::Unknown(why.into());
+            return Err(Box::new(context.report(claim, verdict, None, records)));
         }
     };
-    let mut place = context.place(claim, &records);
-    let outcome = send(Act::Release, expected, commit, mark.as_ref(), &mut place);
-    let asked = place.asked;
+    Ok(Plan { at, tip, commit, mark })
+}
+
+/// Makes the clone's records say what became of a release, and reports it.
+fn ended(
+    claim: &ClaimRef,
+    records: &Records,
+    tip: ObjectId,
+    outcome: Outcome,
+    context: &Context<'_>,
+) -> ClaimReport {
+    let by = context.stage.settings.release;
     let seen = outcome.looked.seen();
-    let mut report = context.report(claim, outcome.verdict.clone(), seen, &records);
+    let mut report = context.report(claim, outcome.verdict.clone(), seen, records);
     match (&outcome.verdict, &outcome.looked) {
         (Verdict::Released, _) => {
-            report.id = Some(expected);
-            context.forget(claim, disproved(&records, None));
-            end_requests(claim, asked, context);
+            report.id = Some(tip);
+            context.forget(claim, disproved(records, None));
         }
         // Both the writing and the reading side say that ours is gone.
         (Verdict::Lost(_) | Verdict::Free, Looked::Absent | Looked::At(_)) => {
-            context.forget(claim, disproved(&records, seen));
-            report = not_ours(claim, seen, &records, context);
+            context.forget(claim, disproved(records, seen));
+            report = not_ours(claim, seen, records, context);
         }
         (Verdict::Refused(_), Looked::At(_)) => {
             report.hints.push(format!("{} is NOT released and still yours", claim.short()));
             report.hints.extend(no_deletion(by));
         }
         (Verdict::Unknown(_) | Verdict::Refused(_), looked) => {
-            report.hints.extend(unanswered(claim, expected, looked, by));
+            report.hints.extend(unanswered(claim, tip, looked, by));
             let command = context.command(&format!("release {}", claim.short()));
             report.hints.push(format!(
                 "whether {} is released is not known; ask again: {command}",
@@ -165,14 +267,22 @@ fn named(
             return Ok(context.report(claim, verdict, Some(&seen), &records));
         }
     };
+    let draft = mark.as_ref().map(|mark| |parent: Option<ObjectId>| mark.draft(parent));
+    let swap = Swap {
+        act: Act::Clear,
+        expected: Some(seen.id),
+        base: seen.commit.clone(),
+        draft: draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft),
+        others: Vec::new(),
+    };
     let mut place = context.place(claim, &records);
-    let outcome = send(Act::Clear, seen.id, seen.commit.clone(), mark.as_ref(), &mut place);
-    let asked = place.asked;
+    let outcome = swap::drive(&mut place, swap);
+    let asked = place.asked.pop().flatten();
     Ok(match (&outcome.verdict, outcome.looked.seen()) {
         (Verdict::Moved(_), Some(now)) => moved(claim, expect, now, &records, context),
         (Verdict::Released, _) => {
             context.forget(claim, disproved(&records, None));
-            end_requests(claim, asked, context);
+            end_requests(&asked.map(|id| (claim, id)).into_iter().collect::<Vec<_>>(), context);
             let mut report = context.report(claim, Verdict::Released, Some(&seen), &records);
             report.mine = false;
             report
@@ -232,30 +342,20 @@ impl Mark {
     }
 }
 
-/// Whoever was asked to stop has stopped.
-fn end_requests(claim: &ClaimRef, asked: Option<ObjectId>, context: &mut Context<'_>) {
-    let Some(id) = asked else { return };
-    // What it says matters only where it stays.
-    let ask = match context.stage.settings.release {
-        ReleaseBy::Deletion => Some(Request::at(id, Tip::NotRead("it was not asked for".into()))),
-        ReleaseBy::Mark => context.look_at_ask(claim).ok().flatten(),
-    };
-    if let Some(ask) = ask {
-        ask::withdraw(claim, &ask, context);
+/// Whoever was asked to stop, by the commits with these ids, has stopped.
+fn end_requests(asked: &[(&ClaimRef, ObjectId)], context: &mut Context<'_>) {
+    let mut requests = Vec::new();
+    for (claim, id) in asked {
+        // What it says matters only where it stays.
+        let request = match context.stage.settings.release {
+            ReleaseBy::Deletion => {
+                Some(Request::at(*id, Tip::NotRead("it was not asked for".into())))
+            }
+            ReleaseBy::Mark => context.look_at_ask(claim).ok().flatten(),
+        };
+        requests.extend(request.map(|request| (*claim, request)));
     }
-}
-
-/// Deletes the ref, or puts `mark` on it.
-fn send(
-    act: Act,
-    expected: ObjectId,
-    base: Option<Vec<u8>>,
-    mark: Option<&Mark>,
-    place: &mut dyn Place,
-) -> Outcome {
-    let draft = mark.map(|mark| |parent: Option<ObjectId>| mark.draft(parent));
-    let draft = draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft);
-    swap::drive(place, Swap { act, expected: Some(expected), base, draft, others: Vec::new() })
+    ask::withdraw(&requests, context);
 }
 
 /// What to know where no answer came and the ref stood unchanged after that: a server that dies over a deletion does

@@ -138,7 +138,7 @@ fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<
     let this_take = Records { own: vec![ours.proof.clone()], ..records.clone() };
     let mut place = context.place(claim, &this_take);
     let outcome = swap::drive(&mut place, swap);
-    let asked = place.asked;
+    let asked = place.asked.pop().flatten();
     let seen = outcome.looked.seen();
     let mut report = context.report(claim, outcome.verdict, seen, records);
     let mut proof = None;

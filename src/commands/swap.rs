@@ -1,36 +1,39 @@
-//! One compare-and-swap, carried to a verdict: send, look again after anything but a plain answer, try again
-//! where that is safe.
+//! Compare-and-swaps, carried to verdicts: send, look again after anything but a plain answer, try again where that is
+//! safe. Several go in one push, and are looked at in one exchange.
 //!
 //! Within one invocation every try sends the same commit, so a try whose answer was lost and that landed all the
 //! same makes the next one a win. What any of it means is decided in [`crate::verdict`].
 
 use std::time::Duration;
 
-use gix::{ObjectId, bstr::BString};
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice},
+};
 
 use super::look::Seen;
 use crate::{
     claim::{claim_ref::ClaimRef, commit::Draft, record::Reading},
     output::Shown,
-    verdict::{self, Act, Now, Step, Verdict, Whose},
+    verdict::{self, Act, Doubt, Now, Step, Verdict, Whose},
     wait,
-    wire::{Edit, LinkError, Reported},
+    wire::{Edit, LinkError, Push, Reported},
 };
 
-/// The ref as a swap meets it: written, looked at, waited for.
-pub trait Place {
-    /// Sends one update.
-    fn update(&mut self, edit: &Edit<'_>) -> Reported;
-    /// Asks what the ref holds now.
-    fn look(&mut self) -> Result<Option<Seen>, LinkError>;
+/// The refs as swaps meet them: written, looked at, waited for. Each is known by its number.
+pub trait Places {
+    /// The full name of the ref.
+    fn refname(&self, which: usize) -> BString;
+    /// Sends one push with an edit for each of `which`; says in their order what came of them.
+    fn update(&mut self, which: &[usize], push: &Push<'_>) -> Vec<Reported>;
+    /// Asks what each of `which` holds now, in their order.
+    fn look(&mut self, which: &[usize]) -> Result<Vec<Option<Seen>>, LinkError>;
     /// Whose a tip is, by what the clone can prove.
-    fn whose(&self, seen: &Seen) -> Whose;
+    fn whose(&self, which: usize, seen: &Seen) -> Whose;
     /// Asks what stands at another ref, which the writing side shows with `id`, if it is a claim that somebody holds.
     fn look_elsewhere(&mut self, other: &ClaimRef, id: ObjectId) -> Option<Seen>;
     /// Waits before another try.
     fn pause(&mut self, pause: Duration);
-    /// The full name of the ref.
-    fn refname(&self) -> Vec<u8>;
     /// Whether the writing side showed that the namespaces of the other places are in use.
     fn near(&self) -> bool;
 }
@@ -87,114 +90,265 @@ impl Looked {
     }
 }
 
-/// Carries out `swap`.
-pub fn drive(place: &mut dyn Place, mut swap: Swap<'_>) -> Outcome {
-    let mut outcome = Outcome {
-        verdict: Verdict::Unknown("the same claim keeps appearing elsewhere".into()),
-        looked: Looked::No,
-        pending: false,
-        commit: None,
-        elsewhere: None,
-        near: false,
-    };
-    let refname = place.refname();
-    let mut sent = Vec::new();
+/// Carries out one swap, of the only ref that `places` has.
+pub fn drive(places: &mut dyn Places, swap: Swap<'_>) -> Outcome {
+    let mut one = [Going::new(0, swap, places)];
+    carry_out(places, &mut one, Bond::Each);
+    let [one] = one;
+    one.ended(places.near())
+}
+
+/// Carries out swaps on the refs of `places`, one for each, in as few pushes as that takes: one, if nothing comes between.
+pub fn drive_all(places: &mut dyn Places, swaps: Vec<Swap<'_>>, bond: Bond) -> Vec<Outcome> {
+    let new = |(which, swap)| Going::new(which, swap, places);
+    let mut all: Vec<Going<'_>> = swaps.into_iter().enumerate().map(new).collect();
+    carry_out(places, &mut all, bond);
+    let near = places.near();
+    all.into_iter().map(|one| one.ended(near)).collect()
+}
+
+/// What swaps of one push have to do with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bond {
+    /// Nothing: each succeeds or fails by itself.
+    Each,
+    /// All succeed, or none does: the remote is asked for that, and whoever cannot succeed ends the others.
+    All,
+}
+
+fn carry_out(places: &mut dyn Places, all: &mut [Going<'_>], bond: Bond) {
     for tried in 1..=wait::TRIES {
+        let mut open: Vec<&mut Going<'_>> = all.iter_mut().filter(|one| one.goes_on).collect();
+        if open.is_empty() {
+            break;
+        }
         if tried > 1 {
             // Without a random number the pause is merely not spread.
-            place.pause(wait::pause(tried, getrandom::u64().unwrap_or_default()));
+            places.pause(wait::pause(tried, getrandom::u64().unwrap_or_default()));
         }
-        let draft = swap.draft.map(|draft| draft(swap.expected));
-        let others: Vec<BString> =
-            swap.others.iter().map(|other| other.full().to_owned()).collect();
-        let reported = place.update(&Edit {
-            refname: &refname,
-            expected: swap.expected,
-            new: draft.as_ref(),
-            base: swap.base.as_deref(),
-            others: &others,
-            atomic: false,
+        once(places, &mut open, bond);
+        if bond == Bond::All {
+            end_what_cannot_be_all(all);
+        }
+    }
+}
+
+/// A swap on its way.
+struct Going<'a> {
+    which: usize,
+    swap: Swap<'a>,
+    refname: BString,
+    others: Vec<BString>,
+    draft: Option<Draft>,
+    sent: Vec<ObjectId>,
+    outcome: Outcome,
+    goes_on: bool,
+}
+
+impl<'a> Going<'a> {
+    fn new(which: usize, swap: Swap<'a>, places: &dyn Places) -> Self {
+        Self {
+            which,
+            swap,
+            refname: places.refname(which),
+            others: Vec::new(),
+            draft: None,
+            sent: Vec::new(),
+            outcome: Outcome {
+                verdict: Verdict::Unknown(ELSEWHERE.into()),
+                looked: Looked::No,
+                pending: false,
+                commit: None,
+                elsewhere: None,
+                near: false,
+            },
+            goes_on: true,
+        }
+    }
+
+    /// Makes what is to be sent now.
+    fn prepare(&mut self) {
+        self.draft = self.swap.draft.map(|draft| draft(self.swap.expected));
+        self.others = self.swap.others.iter().map(|other| other.full().to_owned()).collect();
+    }
+
+    fn edit(&self) -> Edit<'_> {
+        Edit {
+            refname: self.refname.as_bstr(),
+            expected: self.swap.expected,
+            new: self.draft.as_ref(),
+            base: self.swap.base.as_deref(),
+            others: &self.others,
             beside: None,
-        });
-        let timed_out = matches!(reported, Reported::Lost { error: LinkError::TimedOut(_), .. });
-        outcome.pending |= matches!(reported, Reported::Lost { .. });
-        let refused = matches!(reported, Reported::Refused { .. });
-        sent.extend(reported.sent());
+        }
+    }
+
+    /// Takes in what the remote said; the doubt that only a look can clear up, if there is one.
+    fn hear(&mut self, reported: Reported, places: &mut dyn Places) -> Option<Doubt> {
+        self.outcome.pending |= matches!(reported, Reported::Lost { .. });
+        self.sent.extend(reported.sent());
         if let Reported::Elsewhere { refname, id } = &reported
-            && let Some(at) = swap.others.iter().position(|other| other.full() == refname)
+            && let Some(at) = self.swap.others.iter().position(|other| other.full() == refname)
         {
-            let other = swap.others.remove(at);
-            match place.look_elsewhere(&other, *id) {
-                Some(seen) => outcome.elsewhere = Some((other, seen)),
+            let other = self.swap.others.remove(at);
+            match places.look_elsewhere(&other, *id) {
+                Some(seen) => self.outcome.elsewhere = Some((other, seen)),
                 // Nobody's: it need not be asked about again.
-                None => continue,
+                None => return None,
             }
         }
-        let step = match verdict::settle(swap.act, reported, &sent) {
-            Ok(verdict) => Step::Settled(verdict),
-            Err(doubt) => {
-                let left = outcome.pending;
-                let now;
-                (now, outcome.looked) = look(place, &swap, &sent);
+        match verdict::settle(self.swap.act, reported, &self.sent) {
+            Ok(verdict) => {
+                self.step(Step::Settled(verdict), false);
+                None
+            }
+            Err(doubt) => Some(doubt),
+        }
+    }
+
+    /// Clears up a doubt by what was found.
+    fn clear_up(
+        &mut self,
+        doubt: Doubt,
+        found: Result<Option<Seen>, LinkError>,
+        timed_out: bool,
+        places: &dyn Places,
+    ) {
+        let left = self.outcome.pending;
+        let now = match found {
+            Ok(None) => {
+                self.outcome.looked = Looked::Absent;
+                Now::Absent
+            }
+            Ok(Some(seen)) => {
+                let now = Now::At(seen.id, self.whose(&seen, places));
+                self.outcome.looked = Looked::At(seen);
+                now
+            }
+            Err(error) => {
+                self.outcome.looked = Looked::No;
                 // Hosts have refused with words and done it all the same.
-                outcome.pending |= refused && matches!(now, Now::NotRead(_));
-                verdict::weigh(swap.act, swap.expected, doubt, now, left)
+                self.outcome.pending |= matches!(doubt, Doubt::Refused(_));
+                Now::NotRead(error.to_string())
             }
         };
-        let again;
-        (outcome.verdict, again) = match step {
+        let step = verdict::weigh(self.swap.act, self.swap.expected, doubt, now, left);
+        self.step(step, timed_out);
+    }
+
+    fn whose(&self, seen: &Seen, places: &dyn Places) -> Whose {
+        match self.swap.act {
+            // Also where it is what a release of ours put there.
+            _ if seen.released().is_some() => Whose::Nobody,
+            _ if self.sent.contains(&seen.id) => Whose::Ours,
+            // A take can only have been won with what it sent.
+            Act::Take => Whose::Others,
+            // A clearing and a takeover name a commit, not a holder.
+            Act::Over | Act::Clear => match &seen.record {
+                Shown::NotRead(why) => Whose::Unread(why.clone()),
+                _ if self.grew(seen) => Whose::Heirs,
+                _ => Whose::Others,
+            },
+            Act::Release | Act::Renew => places.whose(self.which, seen),
+        }
+    }
+
+    /// Whether what is there grew from what was to be replaced.
+    fn grew(&self, seen: &Seen) -> bool {
+        let token = self.swap.base.as_deref().and_then(|base| Reading::of_commit(base).token());
+        self.swap.expected.is_some_and(|id| seen.id != id && seen.grew_from(id, token))
+    }
+
+    fn step(&mut self, step: Step, timed_out: bool) {
+        (self.outcome.verdict, self.goes_on) = match step {
             Step::Settled(verdict) => (verdict, false),
             // The time given by the user is spent once it is spent.
             Step::Again(verdict) => (verdict, !timed_out),
             Step::Follow(id, verdict) => {
-                swap.expected = id;
-                swap.base = outcome.looked.seen().and_then(|seen| seen.commit.clone());
+                self.swap.expected = id;
+                self.swap.base = self.outcome.looked.seen().and_then(|seen| seen.commit.clone());
                 (verdict, true)
             }
         };
-        if !again {
-            outcome.commit = new_commit(draft.as_ref(), &outcome.verdict);
-            break;
-        }
     }
-    outcome.near = place.near();
-    match &outcome.verdict {
-        // Final only if no earlier command of ours can still land.
-        Verdict::Refused(why) if outcome.pending => outcome.verdict = Verdict::Unknown(why.clone()),
-        Verdict::Claimed(_) | Verdict::Renewed(_) | Verdict::Released => outcome.pending = false,
-        _ => {}
-    }
-    outcome
-}
 
-fn look(place: &mut dyn Place, swap: &Swap<'_>, sent: &[ObjectId]) -> (Now, Looked) {
-    match place.look() {
-        Ok(None) => (Now::Absent, Looked::Absent),
-        Ok(Some(seen)) => {
-            let whose = match swap.act {
-                // Also where it is what a release of ours put there.
-                _ if seen.released().is_some() => Whose::Nobody,
-                _ if sent.contains(&seen.id) => Whose::Ours,
-                // A take can only have been won with what it sent.
-                Act::Take => Whose::Others,
-                // A clearing and a takeover name a commit, not a holder.
-                Act::Over | Act::Clear => match &seen.record {
-                    Shown::NotRead(why) => Whose::Unread(why.clone()),
-                    _ if grew(&seen, swap) => Whose::Heirs,
-                    _ => Whose::Others,
-                },
-                Act::Release | Act::Renew => place.whose(&seen),
-            };
-            (Now::At(seen.id, whose), Looked::At(seen))
+    /// Whether nobody has the claim, by the last look, and nothing of ours can land any more.
+    fn stands_free(&self) -> bool {
+        let free = match &self.outcome.looked {
+            Looked::No => false,
+            Looked::Absent => true,
+            Looked::At(seen) => seen.released().is_some(),
+        };
+        free && !self.outcome.pending
+    }
+
+    fn ended(mut self, near: bool) -> Outcome {
+        if !self.goes_on {
+            self.outcome.commit = new_commit(self.draft.as_ref(), &self.outcome.verdict);
         }
-        Err(error) => (Now::NotRead(error.to_string()), Looked::No),
+        self.outcome.near = near;
+        match &self.outcome.verdict {
+            // Final only if no earlier command of ours can still land.
+            Verdict::Refused(why) if self.outcome.pending => {
+                self.outcome.verdict = Verdict::Unknown(why.clone());
+            }
+            Verdict::Claimed(_) | Verdict::Renewed(_) | Verdict::Released => {
+                self.outcome.pending = false;
+            }
+            _ => {}
+        }
+        self.outcome
     }
 }
 
-/// Whether what is there grew from what was to be replaced.
-fn grew(seen: &Seen, swap: &Swap<'_>) -> bool {
-    let token = swap.base.as_deref().and_then(|base| Reading::of_commit(base).token());
-    swap.expected.is_some_and(|id| seen.id != id && seen.grew_from(id, token))
+const ELSEWHERE: &str = "the same claim keeps appearing elsewhere";
+
+/// One try: a push of all that are `open` and, where its answers leave doubts, a look that clears them up.
+fn once(places: &mut dyn Places, open: &mut [&mut Going<'_>], bond: Bond) {
+    open.iter_mut().for_each(|one| one.prepare());
+    let which: Vec<usize> = open.iter().map(|one| one.which).collect();
+    let edits: Vec<Edit<'_>> = open.iter().map(|one| one.edit()).collect();
+    let atomic = bond == Bond::All && edits.len() > 1;
+    let reported = places.update(&which, &Push { edits: &edits, atomic });
+    let timed_out = reported
+        .iter()
+        .any(|end| matches!(end, Reported::Lost { error: LinkError::TimedOut(_), .. }));
+    let mut doubts = Vec::new();
+    for (at, reported) in reported.into_iter().enumerate() {
+        if let Some(doubt) = open[at].hear(reported, places) {
+            doubts.push((at, doubt));
+        }
+    }
+    if doubts.is_empty() {
+        return;
+    }
+    let which: Vec<usize> = doubts.iter().map(|(at, _)| open[*at].which).collect();
+    let mut looks = match places.look(&which) {
+        Ok(found) => found.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(error); which.len()],
+    }
+    .into_iter();
+    for (at, doubt) in doubts {
+        let found = looks.next().unwrap_or(Ok(None));
+        open[at].clear_up(doubt, found, timed_out, places);
+    }
+}
+
+/// Where one of those that are to succeed together cannot, the others end where they are.
+fn end_what_cannot_be_all(all: &mut [Going<'_>]) {
+    let won = |one: &Going<'_>| matches!(one.outcome.verdict, Verdict::Claimed(_));
+    if !all.iter().any(|one| !one.goes_on && !won(one)) {
+        return;
+    }
+    let held = |one: &Going<'_>| matches!(one.outcome.verdict, Verdict::Held(_));
+    let held = all.iter().any(held);
+    for one in all {
+        one.goes_on &= won(one);
+        // The words for it were about all of them, and it is known which one they were about.
+        if held && !won(one) && one.stands_free() {
+            one.outcome.verdict = Verdict::Free;
+        }
+    }
 }
 
 fn new_commit(draft: Option<&Draft>, verdict: &Verdict) -> Option<String> {
@@ -252,11 +406,12 @@ mod tests {
         Seen { id, record, commit: Some(b"the mark".to_vec()), symref: None, request: None }
     }
 
-    impl Place for Script {
-        fn update(&mut self, edit: &Edit<'_>) -> Reported {
+    impl Places for Script {
+        fn update(&mut self, _: &[usize], push: &Push<'_>) -> Vec<Reported> {
+            let [edit] = push.edits else { unreachable!("one ref, one edit") };
             self.updates.push(edit.expected);
             let sent = edit.new.map(|draft| draft.encode(Kind::Sha1).id);
-            match self.reports.pop_front().expect("not more updates than scripted") {
+            vec![match self.reports.pop_front().expect("not more updates than scripted") {
                 Report::Done => Reported::Done(sent),
                 Report::Shows(found) => Reported::Unexpected { found },
                 Report::Refused(reason) => Reported::Refused { sent, reason: reason.into() },
@@ -267,36 +422,37 @@ mod tests {
                     Reported::Lost { sent, error: LinkError::TimedOut(Duration::from_secs(1)) }
                 }
                 Report::Unreachable => Reported::Unsent(LinkError::Unreachable("down".into())),
-            }
+            }]
         }
 
-        fn look(&mut self) -> Result<Option<Seen>, LinkError> {
-            match self.looks.pop_front().expect("not more looks than scripted") {
-                Look::Absent => Ok(None),
-                Look::At(id) => Ok(Some(Seen {
+        fn look(&mut self, _: &[usize]) -> Result<Vec<Option<Seen>>, LinkError> {
+            let seen = match self.looks.pop_front().expect("not more looks than scripted") {
+                Look::Absent => None,
+                Look::At(id) => Some(Seen {
                     id,
                     record: Shown::Unasked,
                     commit: None,
                     symref: None,
                     request: None,
-                })),
-                Look::Released(id) => Ok(Some(mark(id))),
-                Look::Down => Err(LinkError::Unreachable("down".into())),
-            }
+                }),
+                Look::Released(id) => Some(mark(id)),
+                Look::Down => return Err(LinkError::Unreachable("down".into())),
+            };
+            Ok(vec![seen])
         }
 
         fn look_elsewhere(&mut self, _: &ClaimRef, _: ObjectId) -> Option<Seen> {
             unreachable!("no script has another place")
         }
 
-        fn whose(&self, _: &Seen) -> Whose {
+        fn whose(&self, _: usize, _: &Seen) -> Whose {
             self.whose.clone()
         }
 
         fn pause(&mut self, _: Duration) {}
 
-        fn refname(&self) -> Vec<u8> {
-            b"refs/claims/issue-4".to_vec()
+        fn refname(&self, _: usize) -> BString {
+            "refs/claims/issue-4".into()
         }
 
         fn near(&self) -> bool {

@@ -1,15 +1,18 @@
 //! `take`: create the ref, if nobody has; or a child of what is there, where that says that it is released.
 
-use std::{collections::HashSet, thread};
+use std::{collections::HashSet, num::NonZeroUsize, thread};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
 use super::{
-    attempt::{Attempt, Replaced},
+    attempt::{Attempt, send_all},
     context::Context,
     look::{self, Seen},
-    over, release, waiting,
+    over, release,
+    some::How,
+    swap::Bond,
+    waiting,
 };
 use crate::{
     claim::{
@@ -24,7 +27,7 @@ use crate::{
     identity::{self, Identity},
     output::ClaimReport,
     process, settings,
-    verdict::{Act, Verdict},
+    verdict::Verdict,
 };
 
 /// Takes one claim.
@@ -36,39 +39,58 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     let since = context.now;
     let mut twice = HashSet::new();
     names.retain(|name| twice.insert(name.clone()));
-    let wanted: Vec<Wanted<'_>> = names
+    let mut wanted: Vec<Wanted<'_>> = names
         .into_iter()
         .map(|name| {
             let process = process.clone();
             Wanted { name, claiming: &args.claiming, heartbeat, process, since }
         })
         .collect();
-    if let [wanted] = wanted.as_slice() {
+    if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
+        let [wanted] = wanted.as_slice() else { return Err(OnlyOne.into()) };
         let claim = wanted.claim(&context.stage.settings.prefix);
-        if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
-            return Ok(vec![over::run(wanted, &claim, id, reason, context)?]);
+        return Ok(vec![over::run(wanted, &claim, id, reason, context)?]);
+    }
+    let mut ours = Vec::new();
+    if args.resume {
+        let resumed = resume(&wanted, context);
+        let claimed = |report: &ClaimReport| matches!(report.verdict, Verdict::Claimed(_));
+        if resumed.iter().all(claimed) || resumed.iter().any(is_unsure) {
+            return Ok(resumed);
         }
-        if args.resume {
-            let records = context.records(Some(&claim));
-            if let Some(report) = resume(&claim, &records, context) {
-                return Ok(vec![report]);
-            }
-        }
-    } else if !args.any {
-        return Err(Several.into());
+        ours = resumed.into_iter().filter(claimed).collect();
+        wanted.retain(|wanted| {
+            let claim = wanted.claim(&context.stage.settings.prefix);
+            !ours.iter().any(|report| report.claim == claim)
+        });
     }
     let mut rest = |pause| {
         thread::sleep(pause);
         true
     };
-    let taken = waiting::take(&wanted, args.claiming.wait.as_deref(), context, &mut rest)?;
-    Ok(taken.into_iter().map(|taken| taken.report).collect())
+    let taken = waiting::take(
+        &wanted,
+        how(args, wanted.len()),
+        args.claiming.wait.as_deref(),
+        context,
+        &mut rest,
+    )?;
+    Ok(ours.into_iter().chain(taken.into_iter().map(|taken| taken.report)).collect())
 }
 
-/// Several names, and no word on which.
+/// Several names where one is to be taken over.
 #[derive(Debug, thiserror::Error)]
-#[error("several names need --any: the first of them that is free is taken")]
-pub struct Several;
+#[error("--over names the one commit that is to be taken over, so there can be one NAME only")]
+pub struct OnlyOne;
+
+/// Which of several claims are to be had.
+fn how(args: &cli::Take, names: usize) -> How {
+    match (args.any, args.one_by_one) {
+        (true, _) if names > 1 => How::Any(args.limit.map_or(1, NonZeroUsize::get)),
+        (false, true) if names > 1 => How::OneByOne,
+        _ => How::All,
+    }
+}
 
 /// A claim that somebody wants, and what it is to say.
 pub struct Wanted<'a> {
@@ -137,60 +159,136 @@ pub fn promise(typed: &str) -> anyhow::Result<u32> {
 #[error("--heartbeat is '{0}': a second is the least")]
 pub struct NoPromise(String);
 
-/// Takes it now, or not.
-pub fn once(wanted: &Wanted<'_>, context: &mut Context<'_>) -> anyhow::Result<Taken> {
+/// Takes them now, or not, in one push: each by itself, or all or none. Gives an answer about each, in their order.
+pub fn push(
+    wanted: &[&Wanted<'_>],
+    bond: Bond,
+    context: &mut Context<'_>,
+) -> anyhow::Result<Vec<Taken>> {
     let stage = context.stage;
-    let claim = wanted.claim(&stage.settings.prefix);
-    let records = context.records(Some(&claim));
-    let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
-    let record = wanted.record(context, &identity, identity::fresh_token()?);
-    let attempt = Attempt::begin(context, &claim, &records, record, identity)?;
-    // Whoever looks for the claim in another place must not win beside us.
-    let elsewhere = stage.settings.prefix.others();
-    let others: Vec<ClaimRef> = elsewhere.iter().map(|prefix| wanted.claim(prefix)).collect();
-    let mut outcome = attempt.send(context, Act::Take, Replaced::default(), others.clone());
-    let (mut elsewhere, pending, near) = (outcome.elsewhere.take(), outcome.pending, outcome.near);
-    let seen = outcome.looked.seen().cloned();
-    let mut taken = attempt.settle(context, outcome);
-    // The comparison of the remote is about one ref; somebody who looks elsewhere may have won there at the same time.
-    if let Some(proof) = &taken.proof
-        && let Verdict::Claimed(_) = taken.report.verdict
-        && (near || stage.settings.prefix != Prefix::default())
-        && let Some(found) = taken_elsewhere(&others, context)
-    {
-        let own = Records { own: vec![proof.clone()], ..Records::default() };
-        taken = Taken { report: release::own(&claim, own, context), proof: None };
-        if taken.report.verdict != Verdict::Released {
-            return Ok(taken);
+    let prefix = &stage.settings.prefix;
+    let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
+    let records: Vec<Records> = claims.iter().map(|claim| context.records(Some(claim))).collect();
+    let attempts = begin(wanted, &claims, &records, context)?;
+    // Whoever looks for a claim in another place must not win beside us.
+    let others: Vec<Vec<ClaimRef>> = wanted
+        .iter()
+        .map(|wanted| prefix.others().iter().map(|prefix| wanted.claim(prefix)).collect())
+        .collect();
+    let outcomes = send_all(&attempts, &others, bond, &mut context.refs(&claims, &records));
+    let mut answers = Vec::with_capacity(outcomes.len());
+    for ((attempt, mut outcome), records) in attempts.into_iter().zip(outcomes).zip(&records) {
+        let (elsewhere, pending) = (outcome.elsewhere.take(), outcome.pending);
+        let (near, seen) = (outcome.near, outcome.looked.seen().cloned());
+        let mut taken = attempt.settle(context, outcome);
+        if let Some((other, seen)) = elsewhere {
+            taken.report = held_elsewhere(&other, &seen, context);
+        } else {
+            let hints = hints(context, &taken.report, records, seen.as_ref(), pending);
+            taken.report.hints.extend(hints);
         }
-        elsewhere = Some(found);
+        answers.push((taken, near));
     }
-    if let Some((other, seen)) = elsewhere {
-        taken.report = held_elsewhere(&other, &seen, context);
-    } else {
-        let hints = hints(context, &taken.report, &records, seen.as_ref(), pending);
-        taken.report.hints.extend(hints);
+    // The comparison of the remote is about one ref; somebody who looks elsewhere may have won there at the same time.
+    let doubtful = |(taken, near): &(Taken, bool)| {
+        (*near || *prefix != Prefix::default())
+            && matches!(taken.report.verdict, Verdict::Claimed(_))
+    };
+    let doubtful: Vec<usize> = (0..answers.len()).filter(|at| doubtful(&answers[*at])).collect();
+    let mut answers: Vec<Taken> = answers.into_iter().map(|(taken, _)| taken).collect();
+    for at in doubtful {
+        if let Some((other, seen)) = taken_elsewhere(&others[at], context) {
+            give_back(&mut answers, &[at], context);
+            if answers[at].report.verdict == Verdict::Released {
+                answers[at].report = held_elsewhere(&other, &seen, context);
+            }
+        }
     }
-    Ok(taken)
+    Ok(answers)
+}
+
+/// Writes down in the clone that takes of all of them are on their way.
+fn begin<'a>(
+    wanted: &[&Wanted<'_>],
+    claims: &'a [ClaimRef],
+    records: &'a [Records],
+    context: &Context<'_>,
+) -> anyhow::Result<Vec<Attempt<'a>>> {
+    let stage = context.stage;
+    let identity = Identity::gather(&stage.checkout, stage.settings.who.as_deref());
+    let mut attempts = Vec::with_capacity(wanted.len());
+    for ((wanted, claim), records) in wanted.iter().zip(claims).zip(records) {
+        let begun = identity::fresh_token().map_err(Into::into).and_then(|token| {
+            let record = wanted.record(context, &identity, token);
+            Attempt::begin(context, claim, records, record, &identity)
+        });
+        match begun {
+            Ok(attempt) => attempts.push(attempt),
+            Err(error) => {
+                attempts.into_iter().for_each(|attempt: Attempt<'_>| attempt.abandon(context));
+                return Err(error);
+            }
+        }
+    }
+    Ok(attempts)
+}
+
+/// Releases those of the claims that were won, at `which`: the answers about them say what became of that.
+pub fn give_back(taken: &mut [Taken], which: &[usize], context: &mut Context<'_>) {
+    let won: Vec<(usize, ClaimRef, Records)> = which
+        .iter()
+        .filter_map(|at| {
+            let Taken { report, proof } = &taken[*at];
+            let (Verdict::Claimed(_), Some(proof)) = (&report.verdict, proof) else { return None };
+            let records = Records { own: vec![proof.clone()], ..Records::default() };
+            Some((*at, report.claim.clone(), records))
+        })
+        .collect();
+    let (claims, records): (Vec<ClaimRef>, Vec<Records>) =
+        won.iter().map(|(_, claim, records)| (claim.clone(), records.clone())).unzip();
+    let reports = release::own(&claims, &records, context);
+    for ((at, ..), report) in won.iter().zip(reports) {
+        taken[*at] = Taken { report, proof: None };
+    }
 }
 
 /// How a note ends that was cut.
 const CUT: char = '…';
 
-/// Says yes if the remote holds a claim that is provably ours; `None` goes on to take it.
-fn resume(claim: &ClaimRef, records: &Records, context: &mut Context<'_>) -> Option<ClaimReport> {
-    if records.own.is_empty() && records.damage.is_none() {
-        return None;
+/// How each stands for whoever goes on with what an earlier take began: claimed, if it is provably ours. Nothing is asked
+/// where the clone has no record of any.
+fn resume(wanted: &[Wanted<'_>], context: &mut Context<'_>) -> Vec<ClaimReport> {
+    let prefix = &context.stage.settings.prefix;
+    let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
+    let records: Vec<Records> = claims.iter().map(|claim| context.records(Some(claim))).collect();
+    let begun = |records: &Records| !records.own.is_empty() || records.damage.is_some();
+    if !records.iter().any(begun) {
+        return claims
+            .iter()
+            .map(|claim| context.report(claim, Verdict::Free, None, &Records::default()))
+            .collect();
     }
-    let seen = match context.look(claim, records) {
-        Ok(seen) => seen?,
-        Err(error) => return Some(context.report_failure(claim, error)),
+    let seen = match context.look_each(&claims.iter().zip(&records).collect::<Vec<_>>()) {
+        Ok(seen) => seen,
+        Err(error) => {
+            let failed = |claim| context.report_failure(claim, error.clone());
+            return claims.iter().map(failed).collect();
+        }
     };
-    if let unknown @ Verdict::Unknown(_) = look::verdict(Some(&seen), records) {
-        return Some(context.report(claim, unknown, Some(&seen), records));
-    }
-    context.keep(claim, seen.proof(records)?, &seen);
-    Some(context.report(claim, Verdict::Claimed(seen.id), Some(&seen), records))
+    let report = |((claim, records), seen): ((&ClaimRef, &Records), Option<Seen>)| {
+        let proof = seen.as_ref().and_then(|seen| Some((seen, seen.proof(records)?)));
+        if let Some((seen, proof)) = proof {
+            context.keep(claim, proof, seen);
+            return context.report(claim, Verdict::Claimed(seen.id), Some(seen), records);
+        }
+        context.report(claim, look::verdict(seen.as_ref(), records), seen.as_ref(), records)
+    };
+    claims.iter().zip(&records).zip(seen).map(report).collect()
+}
+
+/// Whether whose it is could not be told.
+fn is_unsure(report: &ClaimReport) -> bool {
+    matches!(report.verdict, Verdict::Unknown(_) | Verdict::Refused(_))
 }
 
 /// Where else the same claim is held, now that we have it here.

@@ -1,4 +1,4 @@
-//! Taking a claim that may be held: now, or the moment it is free; or one of several, whichever is free first.
+//! Taking claims that may be held: now, or the moment they are free.
 //!
 //! Who waits asks for the refs in question, seldom, and sends nothing while they are held. Waiting is no sign of life and
 //! takes no place in a queue: of all who wait, the remote lets one succeed, and the others go on waiting.
@@ -15,7 +15,8 @@ use super::{
     ask,
     context::Context,
     look::Seen,
-    take::{self, Taken, Wanted},
+    some::{self, How},
+    take::{Taken, Wanted},
 };
 use crate::{
     claim::{
@@ -24,6 +25,7 @@ use crate::{
         staleness::Limits,
         token::Token,
     },
+    held::Records,
     output::{ClaimReport, human},
     settings,
     verdict::Verdict,
@@ -31,12 +33,13 @@ use crate::{
     wire::LinkError,
 };
 
-/// Takes the first of `wanted` that is free, waiting as long as was asked for. `rest` lets time pass, and says no where the
+/// Takes those of `wanted` that `how` says, waiting as long as was asked for. `rest` lets time pass, and says no where the
 /// waiting is to end early.
 ///
-/// Gives the answer about one of them or, where all are held, about each.
+/// Gives the answers about those that were taken or, where that was not to be, about each.
 pub fn take(
     wanted: &[Wanted<'_>],
+    how: How,
     wait: Option<&str>,
     context: &mut Context<'_>,
     rest: &mut dyn FnMut(Duration) -> bool,
@@ -48,16 +51,17 @@ pub fn take(
     for reason in wanted.iter().filter_map(|wanted| wanted.claiming.ask.as_deref()) {
         ask::says_why(reason)?;
     }
-    if let ([only], Patience::None) = (wanted, patience) {
-        return Ok(vec![take::once(only, context)?]);
+    if let (Patience::None, How::All) = (patience, how) {
+        // The write itself finds out how they stand.
+        return some::all(&wanted.iter().collect::<Vec<_>>(), context);
     }
     let end = patience.end(Instant::now());
     let mut watch = Watch::default();
     let mut polls = 0;
     loop {
-        let answers = match round(wanted, &mut watch, context)? {
-            Round::Over(taken) => return Ok(vec![*taken]),
-            Round::NoneFree(answers) => answers,
+        let answers = match round(wanted, how, &mut watch, context)? {
+            Round::Over(taken) => return Ok(taken),
+            Round::NotYet(answers) => answers,
         };
         let now = Instant::now();
         // Whoever is turned away at the door from the start is not let in by waiting.
@@ -66,8 +70,8 @@ pub fn take(
         if shut || end.over(now) || !rest(Duration::ZERO) {
             return Ok(answers);
         }
+        watch.tell(&answers, context);
         for (wanted, answer) in wanted.iter().zip(&answers) {
-            watch.tell(&answer.report, context);
             if let Some(reason) = &wanted.claiming.ask
                 && let Some(newer) = watch.ask(reason, wanted, &answer.report, context)?
             {
@@ -75,8 +79,7 @@ pub fn take(
             }
         }
         if polls == 0 {
-            let names: Vec<&str> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
-            context.waits(&format!("waiting for {}", names.join(", ")), end.left(now));
+            context.waits(&format!("waiting for {}", in_short(wanted)), end.left(now));
         }
         polls += 1;
         let random = getrandom::u64().unwrap_or_default();
@@ -88,51 +91,98 @@ pub fn take(
 
 /// What one round of asking came to.
 enum Round {
-    /// The answer is there: one was taken, or it cannot be gone on with.
-    Over(Box<Taken>),
-    /// Each is held, or that cannot be told.
-    NoneFree(Vec<Taken>),
+    /// The answer is there: what was wanted was taken, or it cannot be gone on with.
+    Over(Vec<Taken>),
+    /// It is not to be had now, or that cannot be told. Holds an answer about each.
+    NotYet(Vec<Taken>),
 }
 
-/// Asks how they stand, and tries to take those that are free, in their order.
+/// Asks how they stand, and tries to take what is to be had.
 fn round(
     wanted: &[Wanted<'_>],
+    how: How,
     watch: &mut Watch,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Round> {
+    let answers = match stand(wanted, watch, context) {
+        Ok(answers) => answers,
+        Err(answers) => return Ok(Round::NotYet(answers)),
+    };
+    context.now = Utc::now();
+    let tried = match how {
+        How::Any(most) => some::any(wanted, answers, most, context)?,
+        How::All | How::OneByOne if !answers.iter().all(is_free) => answers,
+        How::All => some::all(&wanted.iter().collect::<Vec<_>>(), context)?,
+        How::OneByOne => some::one_by_one(wanted, answers, context)?,
+    };
+    let taken = |taken: &Taken| matches!(taken.report.verdict, Verdict::Claimed(_));
+    let open = |taken: &Taken| match &taken.report.verdict {
+        // Somebody has it or had it, or nothing has left: nothing of ours can land any more.
+        Verdict::Held(_) | Verdict::Free | Verdict::Released | Verdict::Unknown(_) => {
+            taken.proof.is_none()
+        }
+        _ => false,
+    };
+    let over = match how {
+        How::Any(_) => tried.iter().any(|answer| !open(answer)),
+        How::All | How::OneByOne => tried.iter().all(taken) || !tried.iter().all(open),
+    };
+    if !over {
+        return Ok(Round::NotYet(tried));
+    }
+    // Of what is held nobody asked where something else was to be had.
+    let of_interest = |answer: &Taken| !matches!(how, How::Any(_)) || !open(answer);
+    Ok(Round::Over(tried.into_iter().filter(of_interest).collect()))
+}
+
+/// Whether a look found that nobody has it.
+fn is_free(answer: &Taken) -> bool {
+    answer.report.verdict == Verdict::Free
+}
+
+/// An answer about each by a look at all of them; where there is none, the reason for each.
+fn stand(
+    wanted: &[Wanted<'_>],
+    watch: &mut Watch,
+    context: &mut Context<'_>,
+) -> Result<Vec<Taken>, Vec<Taken>> {
     let prefix = &context.stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
-    let seen = look(&claims, watch, context);
-    let mut answers = Vec::with_capacity(wanted.len());
-    for (number, (wanted, claim)) in wanted.iter().zip(&claims).enumerate() {
-        let records = context.records(Some(claim));
-        let report = match seen.as_ref().map(|seen| seen.get(number).and_then(Option::as_ref)) {
+    let records = context.records(None);
+    let found = look(&claims, &records, watch, context);
+    let answer = |(number, claim): (usize, &ClaimRef)| {
+        let report = match &found {
             Err(error) => context.report_failure(claim, error.clone()),
-            Ok(Some(seen)) if seen.released().is_none() => {
-                context.report(claim, Verdict::Held(seen.id), Some(seen), &records)
-            }
-            Ok(_) => {
-                context.now = Utc::now();
-                let taken = take::once(wanted, context)?;
-                match (&taken.report.verdict, &taken.proof) {
-                    // Somebody was faster, or nothing has left: nothing of ours can land any more.
-                    (Verdict::Held(_) | Verdict::Unknown(_), None) => taken.report,
-                    _ => return Ok(Round::Over(Box::new(taken))),
+            Ok(found) => match found.get(number).and_then(Option::as_ref) {
+                Some(seen) if seen.released().is_none() => {
+                    context.report(claim, Verdict::Held(seen.id), Some(seen), &records)
                 }
-            }
+                _ => context.report(claim, Verdict::Free, None, &records),
+            },
         };
-        answers.push(Taken { report, proof: None });
+        Taken { report, proof: None }
+    };
+    let answers = claims.iter().enumerate().map(answer).collect();
+    if found.is_ok() { Ok(answers) } else { Err(answers) }
+}
+
+/// The names, as far as a line has room for them.
+fn in_short(wanted: &[Wanted<'_>]) -> String {
+    const SHOWN: usize = 5;
+    let names: Vec<&str> = wanted.iter().take(SHOWN).map(|wanted| wanted.name.as_str()).collect();
+    match wanted.len().saturating_sub(SHOWN) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
-    Ok(Round::NoneFree(answers))
 }
 
 fn look(
     claims: &[ClaimRef],
+    records: &Records,
     watch: &mut Watch,
     context: &mut Context<'_>,
 ) -> Result<Vec<Option<Seen>>, LinkError> {
-    let records = context.records(None);
-    let seen = context.look_at_all(claims, &records, &watch.seen)?;
+    let seen = context.look_at_all(claims, records, &watch.seen)?;
     let pairs = claims.iter().cloned().zip(&seen);
     watch.seen = pairs.filter_map(|(claim, seen)| Some((claim, seen.clone()?))).collect();
     Ok(seen)
@@ -191,13 +241,20 @@ impl Watch {
         Ok(None)
     }
 
-    /// Says who holds it, at first and whenever that changes.
-    fn tell(&mut self, answer: &ClaimReport, context: &Context<'_>) {
-        let token = answer.record.reading().and_then(|reading| reading.token());
-        let now = (token, !matches!(answer.verdict, Verdict::Held(_)));
-        if self.told.insert(answer.claim.clone(), now) != Some(now) {
-            let ui = context.stage.ui();
-            ui.say(&human::waiting(answer, Utc::now(), ui));
+    /// Says who holds each, at first and whenever that changes; of many, how many it is that are held.
+    fn tell(&mut self, answers: &[Taken], context: &Context<'_>) {
+        const MANY: usize = 10;
+        let many = answers.len() > MANY && self.told.is_empty();
+        let ui = context.stage.ui();
+        for Taken { report, .. } in answers.iter().filter(|answer| !is_free(answer)) {
+            let token = report.record.reading().and_then(|reading| reading.token());
+            let now = (token, !matches!(report.verdict, Verdict::Held(_)));
+            if self.told.insert(report.claim.clone(), now) != Some(now) && !many {
+                ui.say(&human::waiting(report, Utc::now(), ui));
+            }
+        }
+        if many {
+            ui.say(&format!("waiting for one of {}, all of them held", answers.len()));
         }
     }
 }

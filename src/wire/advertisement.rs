@@ -84,6 +84,15 @@ pub fn read(
     conversation: &mut Conversation,
     wanted: impl Fn(&BStr) -> bool,
 ) -> Result<Greeting, LinkError> {
+    read_until(conversation, wanted, |_| false)
+}
+
+/// The same, to its end or to the first ref that is `enough`; the conversation is good for nothing but its end then.
+pub fn read_until(
+    conversation: &mut Conversation,
+    wanted: impl Fn(&BStr) -> bool,
+    enough: impl Fn(&Advertised) -> bool,
+) -> Result<Greeting, LinkError> {
     let mut greeting = Greeting {
         version: Version::Classic,
         capabilities: Capabilities::default(),
@@ -117,6 +126,9 @@ pub fn read(
         // `capabilities^{}` stands for an empty repository, `^{}` ends a peeled value, `.have` is no ref.
         if !name.ends_with(b"^{}") && name != ".have" && wanted(name) {
             kept.keep(name, id, None)?;
+            if kept.refs.last().is_some_and(&enough) {
+                return Ok(Greeting { refs: kept.refs, ..greeting });
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use gix::{
 };
 
 use super::{
-    Advertised, Edit, Link, LinkError, Manner, Spoken, Tip, Updated,
+    Advertised, Link, LinkError, Manner, Push, Reported, Spoken, Tip, Updated,
     child::{self, clean_repository_environment},
     conversation::Conversation,
     deadline::Deadline,
@@ -174,11 +174,11 @@ impl Link for Direct<'_> {
         self.spoken
     }
 
-    fn update(&mut self, edit: &Edit<'_>) -> Updated {
+    fn update(&mut self, push: &Push<'_>) -> Vec<Updated> {
         self.hang_up();
         match self.connect(Service::ReceivePack) {
-            Ok(conversation) => send_pack::update(conversation, edit),
-            Err(error) => error.into(),
+            Ok(conversation) => send_pack::update(conversation, push),
+            Err(error) => push.all(&Reported::Unsent(error)),
         }
     }
 }

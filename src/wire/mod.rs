@@ -11,6 +11,7 @@ mod direct;
 mod fetch;
 mod helper;
 mod leavings;
+mod push;
 mod report;
 mod send_pack;
 mod session;
@@ -18,15 +19,14 @@ mod ssh;
 mod tcp;
 pub mod words;
 
-use std::{cell::Cell, collections::HashMap, path::PathBuf, time::Duration};
+use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use gix::{
     ObjectId,
-    bstr::{BStr, BString, ByteSlice},
+    bstr::{BStr, BString},
 };
 
 use crate::{
-    claim::commit::Draft,
     remote::{Destination, Way},
     settings::Ssh,
 };
@@ -35,6 +35,7 @@ use words::Words;
 
 pub use child::Terminal;
 pub use leavings::{Deferred, Relay, interrupt};
+pub use push::{Edit, Push, Reported, Updated};
 
 /// How to speak to remotes: the same for every link of one invocation.
 pub struct Manner<'a> {
@@ -102,8 +103,8 @@ pub trait Link {
     /// How the last [`list`](Link::list) that was answered was spoken; `None` before there was one.
     fn spoken(&self) -> Option<Spoken>;
 
-    /// Moves one ref by compare-and-swap, or says why that did not happen.
-    fn update(&mut self, edit: &Edit<'_>) -> Updated;
+    /// Moves refs by compare-and-swap, on one connection; says for each of them, in the order of the edits, what came of it.
+    fn update(&mut self, push: &Push<'_>) -> Vec<Updated>;
 }
 
 /// How a listing was spoken.
@@ -148,109 +149,9 @@ pub enum Tip {
     NotRead(String),
 }
 
-/// One compare-and-swap: `refname` goes from `expected` to `new`.
-#[derive(Debug, Clone, Copy)]
-pub struct Edit<'a> {
-    /// The full name of the ref.
-    pub refname: &'a [u8],
-    /// The value that the ref must have now; `None` is absent.
-    pub expected: Option<ObjectId>,
-    /// The commit to put there; `None` deletes the ref.
-    pub new: Option<&'a Draft>,
-    /// For an update of an existing ref: the raw commit at `expected`, which git's own helper wants to have at hand.
-    pub base: Option<&'a [u8]>,
-    /// Other refs that nobody may have: where one of them is, nothing is sent. The advertisement tells, so that this
-    /// costs nothing; it is no part of the comparison that the server makes.
-    pub others: &'a [BString],
-    /// Whether to ask the server for all or nothing, which a server that does not offer it refuses. For a single ref
-    /// it changes nothing, but it tells whether several could be moved together.
-    pub atomic: bool,
-    /// One more ref, whose value is told along.
-    pub beside: Option<&'a BStr>,
-}
-
-/// How an [`Edit`] ended, and what was seen on the way.
-#[derive(Debug)]
-#[must_use]
-pub struct Updated {
-    /// What the remote said to the edit.
-    pub reported: Reported,
-    /// What the writing side showed for [`Edit::beside`].
-    pub beside: Option<ObjectId>,
-    /// Whether it showed any ref in the namespaces of [`Edit::others`].
-    pub near: bool,
-}
-
 /// What `name` holds, if it is among the refs that were shown.
 pub fn value(shown: &[Advertised], name: &BStr) -> Option<ObjectId> {
     shown.iter().find(|shown| shown.name == *name).map(|shown| shown.id)
-}
-
-impl Edit<'_> {
-    /// Whether the advertisement of a ref called `name` matters; notes in `near` that one of its kind is there at all.
-    fn concerns(&self, name: &BStr, near: &Cell<bool>) -> bool {
-        let namespace = |other: &BString| other.rfind_byte(b'/').map_or(0, |end| end + 1);
-        if self.others.iter().any(|other| name.starts_with(&other[..namespace(other)])) {
-            near.set(true);
-        }
-        name == self.refname
-            || self.beside == Some(name)
-            || self.others.iter().any(|other| other == name)
-    }
-
-    /// What keeps the edit from being sent, by what the writing side shows.
-    fn compared_with(&self, shown: &[Advertised]) -> Option<Reported> {
-        let found = value(shown, self.refname.as_bstr());
-        if found != self.expected {
-            return Some(Reported::Unexpected { found });
-        }
-        self.others.iter().find_map(|other| {
-            let id = value(shown, other.as_bstr())?;
-            Some(Reported::Elsewhere { refname: other.clone(), id })
-        })
-    }
-
-    /// This end, with what was told along.
-    fn ended(&self, shown: &[Advertised], near: &Cell<bool>, reported: Reported) -> Updated {
-        let beside = self.beside.and_then(|name| value(shown, name));
-        Updated { reported, beside, near: near.get() }
-    }
-}
-
-/// What the remote said to an [`Edit`].
-#[derive(Debug)]
-#[must_use]
-pub enum Reported {
-    /// The server reports `ok` for exactly our ref. Holds the new value, `None` after a deletion.
-    Done(Option<ObjectId>),
-    /// The advertisement showed another value than the expected one; nothing was sent.
-    Unexpected {
-        /// The value that the ref has instead; `None` is absent.
-        found: Option<ObjectId>,
-    },
-    /// The advertisement showed one of the [`others`](Edit::others); nothing was sent.
-    Elsewhere {
-        /// The full name of that ref.
-        refname: BString,
-        /// Its value.
-        id: ObjectId,
-    },
-    /// The server answered, and the answer was not `ok`. Its words are no verdict.
-    Refused {
-        /// What would be there now had it been accepted.
-        sent: Option<ObjectId>,
-        /// The server's own words.
-        reason: String,
-    },
-    /// Nothing was sent: the exchange failed before the command left.
-    Unsent(LinkError),
-    /// The command left and no answer came: the server may still apply it.
-    Lost {
-        /// The value that may be there now or later.
-        sent: Option<ObjectId>,
-        /// What became of the exchange.
-        error: LinkError,
-    },
 }
 
 /// Why an exchange with the remote could not be completed.
@@ -271,22 +172,4 @@ pub enum LinkError {
     /// Refused on our side before anything was started: a transport that git's configuration forbids, a missing program.
     #[error("{0}")]
     Local(String),
-}
-
-impl Reported {
-    /// The commit that may be there now, or later, by what was sent.
-    pub fn sent(&self) -> Option<ObjectId> {
-        match self {
-            Self::Done(id) => *id,
-            Self::Refused { sent, .. } | Self::Lost { sent, .. } => *sent,
-            Self::Unexpected { .. } | Self::Elsewhere { .. } | Self::Unsent(_) => None,
-        }
-    }
-}
-
-impl From<LinkError> for Updated {
-    /// Nothing was sent.
-    fn from(error: LinkError) -> Self {
-        Updated { reported: Reported::Unsent(error), beside: None, near: false }
-    }
 }

@@ -1,10 +1,12 @@
-//! report-status: what receive-pack says became of the command (gitprotocol-pack(5), "Report Status").
+//! report-status: what receive-pack says became of the commands (gitprotocol-pack(5), "Report Status").
 //!
 //! Pure. Only an `ok` for exactly our ref, done exactly as asked, counts as done; a line about another ref, a line said
 //! twice, or a report that breaks off is no answer. In version 2 of the report a server says in `option` lines that it did
 //! something else instead (a `proc-receive` hook may put the commit under another name).
 
-use gix::bstr::{BStr, ByteSlice};
+use std::collections::HashMap;
+
+use gix::bstr::{BStr, BString, ByteSlice};
 
 /// What the report says about one ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,47 +39,61 @@ pub enum ReportError {
     NotOurs,
 }
 
+/// What a report says, by ref.
+#[derive(Debug)]
+pub struct Report {
+    unpack: BString,
+    /// Nothing where there is more than one line about it.
+    refs: HashMap<BString, Option<Status>>,
+}
+
+impl Report {
+    /// What became of `refname`.
+    pub fn of(&self, refname: &BStr) -> Result<Status, ReportError> {
+        let status = self.refs.get(refname).cloned().flatten().ok_or(ReportError::NotOurs)?;
+        match status {
+            Status::Ok if self.unpack != "ok" => Err(ReportError::Malformed),
+            Status::Ng(reason) if self.unpack != "ok" => {
+                Ok(Status::Ng(format!("{reason}: unpack {}", self.unpack)))
+            }
+            status => Ok(status),
+        }
+    }
+}
+
 /// Reads a whole report in packet lines, from `unpack …` to the flush packet.
-pub fn parse(report: &[u8], refname: &BStr) -> Result<Status, ReportError> {
+pub fn parse(report: &[u8]) -> Result<Report, ReportError> {
     let mut lines = Lines(report);
     let unpack = lines.next()?.ok_or(ReportError::Malformed)?;
-    let unpack = unpack.strip_prefix(b"unpack ").ok_or(ReportError::Malformed)?.as_bstr();
-    let mut found = None;
-    let mut ours = false;
+    let unpack = unpack.strip_prefix(b"unpack ").ok_or(ReportError::Malformed)?.into();
+    let mut refs: HashMap<BString, Option<Status>> = HashMap::new();
+    let mut last = None;
     while let Some(line) = lines.next()? {
         if let Some(option) = line.strip_prefix(b"option ") {
-            if ours && found == Some(Status::Ok) && changes(option) {
-                found = Some(Status::Ng(format!(
-                    "the server did something else instead: {}",
-                    option.as_bstr()
-                )));
+            if changes(option)
+                && let Some(status) = last.as_ref().and_then(|name| refs.get_mut(name))
+                && *status == Some(Status::Ok)
+            {
+                let instead =
+                    format!("the server did something else instead: {}", option.as_bstr());
+                *status = Some(Status::Ng(instead));
             }
             continue;
         }
-        let status = if let Some(name) = line.strip_prefix(b"ok ") {
-            (name == refname.as_bytes()).then_some(Status::Ok)
+        let (name, status) = if let Some(name) = line.strip_prefix(b"ok ") {
+            (name, Status::Ok)
         } else if let Some(rest) = line.strip_prefix(b"ng ") {
             let (name, reason) = rest.split_once_str(" ").unwrap_or((rest, b""));
             let reason = &reason[..reason.len().min(LONGEST_REASON)];
-            (name == refname.as_bytes()).then(|| Status::Ng(reason.to_str_lossy().into_owned()))
+            (name, Status::Ng(reason.to_str_lossy().into_owned()))
         } else {
             return Err(ReportError::Malformed);
         };
-        ours = status.is_some();
-        if let Some(status) = status
-            && found.replace(status).is_some()
-        {
-            return Err(ReportError::NotOurs);
-        }
+        let name = BString::from(name);
+        refs.entry(name.clone()).and_modify(|known| *known = None).or_insert(Some(status));
+        last = Some(name);
     }
-    match found {
-        None => Err(ReportError::NotOurs),
-        Some(Status::Ok) if unpack != "ok" => Err(ReportError::Malformed),
-        Some(Status::Ng(reason)) if unpack != "ok" => {
-            Ok(Status::Ng(format!("{reason}: unpack {unpack}")))
-        }
-        Some(status) => Ok(status),
-    }
+    Ok(Report { unpack, refs })
 }
 
 /// The payloads up to the flush packet, each without its line feed.
@@ -112,7 +128,7 @@ mod tests {
     }
 
     fn of(lines: &[&str]) -> Result<Status, ReportError> {
-        parse(&report(lines), "refs/claims/issue-4".into())
+        parse(&report(lines))?.of("refs/claims/issue-4".into())
     }
 
     #[test]
@@ -161,7 +177,7 @@ mod tests {
     fn every_cut_is_no_answer() {
         let whole = report(&["unpack ok", "ok refs/claims/issue-4"]);
         for end in 0..whole.len() {
-            assert!(parse(&whole[..end], "refs/claims/issue-4".into()).is_err(), "cut at {end}");
+            assert!(parse(&whole[..end]).is_err(), "cut at {end}");
         }
     }
 }

@@ -1,30 +1,31 @@
-//! One command to receive-pack: the client's half of a push, cut down to a compare-and-swap of one ref.
+//! Commands to receive-pack: the client's half of a push, cut down to compare-and-swaps of refs.
 //!
-//! The value that the server advertises is compared with the expected one before anything is sent, and the
-//! expected value travels with the command for the server to compare again under its lock. There is no
+//! Each value that the server advertises is compared with the expected one before anything is sent, and the
+//! expected value travels with its command for the server to compare again under its lock. There is no
 //! way to ask for an update without saying what it replaces.
 
-use std::{cell::Cell, io::Write};
+use std::io::{self, Write};
 
 use gix::{
     ObjectId,
-    bstr::ByteSlice,
+    bstr::BStr,
     hash::Kind,
     odb::pack::data::entry::Header,
     zlib::{Compression, stream::deflate},
 };
 
 use super::{
-    Edit, LinkError, Reported, Updated,
+    Edit, LinkError, Push, Reported, Updated,
     advertisement::{self, AGENT, Greeting, Version},
     conversation::{Conversation, Line},
     leavings::Sent,
+    push::Sieve,
     report::{self, Status},
 };
 use crate::claim::commit::Encoded;
 
-/// The server's whole report on one command is a few lines; more is not a report.
-const LARGEST_REPORT: usize = 1024 * 1024;
+/// The server's report on one command is a few lines; more is not a report.
+const LARGEST_REPORT: usize = 64 * 1024;
 
 /// The value that receive-pack advertises for `refname`.
 pub fn shown(
@@ -36,93 +37,119 @@ pub fn shown(
     Ok(greeting.refs.first().map(|found| found.id))
 }
 
-/// Carries out `edit` on a fresh connection to receive-pack.
-pub fn update(mut conversation: Conversation, edit: &Edit<'_>) -> Updated {
-    let near = Cell::new(false);
-    match advertisement::read(&mut conversation, |name| edit.concerns(name, &near)) {
-        Ok(greeting) => edit.ended(&greeting.refs, &near, answer(conversation, &greeting, edit)),
-        Err(error) => error.into(),
+/// Carries out `push` on a fresh connection to receive-pack.
+pub fn update(mut conversation: Conversation, push: &Push<'_>) -> Vec<Updated> {
+    let sieve = Sieve::new(push);
+    let greeting = advertisement::read_until(
+        &mut conversation,
+        |name| sieve.wants(name),
+        |found| sieve.ends_at(found),
+    );
+    let greeting = match greeting {
+        // There is no push in version 2; what follows would be taken for something else.
+        Ok(greeting) if greeting.version == Version::Two => {
+            Err(LinkError::Nonsense("version 2 of the protocol for a push".into()))
+        }
+        greeting => greeting,
+    };
+    let greeting = match greeting {
+        Ok(greeting) => greeting,
+        Err(error) => return push.all(&Reported::Unsent(error)),
+    };
+    let mut conversation = Some(conversation);
+    let updated = sieve.carry_out(&greeting.refs, |edits| match conversation.take() {
+        Some(conversation) => answers(conversation, &greeting, edits, push.atomic),
+        None => Vec::new(),
+    });
+    if let Some(unused) = conversation {
+        unused.hang_up();
     }
+    updated
 }
 
-fn answer(mut conversation: Conversation, greeting: &Greeting, edit: &Edit<'_>) -> Reported {
-    if greeting.version == Version::Two {
-        // There is no push in version 2; what follows would be taken for something else.
-        return Reported::Unsent(LinkError::Nonsense(
-            "version 2 of the protocol for a push".into(),
-        ));
-    }
-    if let Some(reported) = edit.compared_with(&greeting.refs) {
+/// Sends `edits`, and hears what became of each.
+fn answers(
+    mut conversation: Conversation,
+    greeting: &Greeting,
+    edits: &[&Edit<'_>],
+    atomic: bool,
+) -> Vec<Reported> {
+    let missing = if edits.iter().any(|edit| edit.new.is_none())
+        && !greeting.capabilities.has("delete-refs")
+    {
+        Some("the remote does not support deleting refs")
+    } else if atomic && !greeting.capabilities.has("atomic") {
+        Some("the remote does not offer to move several refs together")
+    } else {
+        None
+    };
+    if let Some(missing) = missing {
         conversation.hang_up();
-        return reported;
+        let refused = Reported::Refused { sent: None, reason: missing.into() };
+        return vec![refused; edits.len()];
     }
-    if edit.new.is_none() && !greeting.capabilities.has("delete-refs") {
-        conversation.hang_up();
-        return Reported::Refused {
-            sent: None,
-            reason: "the remote does not support deleting refs".into(),
-        };
-    }
-    if edit.atomic && !greeting.capabilities.has("atomic") {
-        conversation.hang_up();
-        return Reported::Refused {
-            sent: None,
-            reason: "the remote does not offer to move several refs together".into(),
-        };
-    }
-    let object = edit.new.map(|draft| draft.encode(greeting.kind));
-    let sent = object.as_ref().map(|object| object.id);
-    let pack = match object.map(|object| pack_of(&object, greeting.kind)).transpose() {
+    let commits: Vec<Option<Encoded>> =
+        edits.iter().map(|edit| Some(edit.new?.encode(greeting.kind))).collect();
+    let pack = match pack_of(commits.iter().flatten(), greeting.kind) {
         Ok(pack) => pack,
         Err(error) => {
-            return Reported::Unsent(LinkError::Local(format!("cannot make a pack: {error}")));
+            let unsent = LinkError::Local(format!("cannot make a pack: {error}"));
+            return vec![Reported::Unsent(unsent); edits.len()];
         }
     };
+    let commands: Vec<Command<'_>> = edits
+        .iter()
+        .zip(&commits)
+        .map(|(edit, commit)| Command {
+            refname: edit.refname,
+            old: edit.expected,
+            new: commit.as_ref().map(|commit| commit.id),
+        })
+        .collect();
     let _sent = Sent::begin();
-    let answer = say_command(&mut conversation, greeting, edit, sent, pack.as_deref())
-        .and_then(|()| hear_report(&mut conversation, greeting))
+    let report = say_commands(&mut conversation, greeting, &commands, atomic, pack.as_deref())
+        .and_then(|()| hear_report(&mut conversation, greeting, commands.len()))
         .and_then(|report| {
-            report::parse(&report, edit.refname.as_bstr())
-                .map_err(|error| LinkError::Nonsense(error.to_string()))
+            report::parse(&report).map_err(|error| LinkError::Nonsense(error.to_string()))
         });
-    match answer {
-        Ok(Status::Ok) => Reported::Done(sent),
-        Ok(Status::Ng(reason)) => Reported::Refused { sent, reason },
-        Err(error) => Reported::Lost { sent, error },
-    }
+    let answer = |command: &Command<'_>| {
+        let sent = command.new;
+        let status = report.as_ref().map_err(LinkError::clone).and_then(|report| {
+            report.of(command.refname).map_err(|error| LinkError::Nonsense(error.to_string()))
+        });
+        match status {
+            Ok(Status::Ok) => Reported::Done(sent),
+            Ok(Status::Ng(reason)) => Reported::Refused { sent, reason },
+            Err(error) => Reported::Lost { sent, error },
+        }
+    };
+    commands.iter().map(answer).collect()
 }
 
-fn say_command(
+/// One line of what receive-pack is told.
+struct Command<'a> {
+    refname: &'a BStr,
+    old: Option<ObjectId>,
+    new: Option<ObjectId>,
+}
+
+fn say_commands(
     conversation: &mut Conversation,
     greeting: &Greeting,
-    edit: &Edit<'_>,
-    sent: Option<ObjectId>,
+    commands: &[Command<'_>],
+    atomic: bool,
     pack: Option<&[u8]>,
 ) -> Result<(), LinkError> {
     let absent = greeting.kind.null();
-    let mut line =
-        format!("{} {} ", edit.expected.unwrap_or(absent), sent.unwrap_or(absent)).into_bytes();
-    line.extend_from_slice(edit.refname);
-    line.push(0);
-    // The newer form tells when the server did something else than it was asked to.
-    let report = ["report-status-v2", "report-status"]
-        .into_iter()
-        .find(|form| greeting.capabilities.has(form));
-    for wish in report.into_iter().chain(
-        ["side-band-64k", "quiet"].into_iter().filter(|wish| greeting.capabilities.has(wish)),
-    ) {
-        line.extend_from_slice(format!(" {wish}").as_bytes());
+    let mut wishes = wishes(greeting, atomic);
+    for command in commands {
+        let (old, new) = (command.old.unwrap_or(absent), command.new.unwrap_or(absent));
+        let mut line = format!("{old} {new} ").into_bytes();
+        line.extend_from_slice(command.refname);
+        // The first says how all of them are to be treated.
+        line.append(&mut wishes);
+        conversation.say(&line)?;
     }
-    if edit.atomic {
-        line.extend_from_slice(b" atomic");
-    }
-    if greeting.capabilities.has("object-format") {
-        line.extend_from_slice(format!(" object-format={}", greeting.kind).as_bytes());
-    }
-    if greeting.capabilities.has("agent") {
-        line.extend_from_slice(format!(" agent={AGENT}").as_bytes());
-    }
-    conversation.say(&line)?;
     conversation.end()?;
     if let Some(pack) = pack {
         conversation.say_raw(pack)?;
@@ -130,11 +157,40 @@ fn say_command(
     conversation.send()
 }
 
+/// The capabilities that we make use of, behind the NUL that parts them from the command.
+fn wishes(greeting: &Greeting, atomic: bool) -> Vec<u8> {
+    let mut wishes = vec![0];
+    // The newer form tells when the server did something else than it was asked to.
+    let report = ["report-status-v2", "report-status"]
+        .into_iter()
+        .find(|form| greeting.capabilities.has(form));
+    for wish in report.into_iter().chain(
+        ["side-band-64k", "quiet"].into_iter().filter(|wish| greeting.capabilities.has(wish)),
+    ) {
+        wishes.extend_from_slice(format!(" {wish}").as_bytes());
+    }
+    if atomic {
+        wishes.extend_from_slice(b" atomic");
+    }
+    if greeting.capabilities.has("object-format") {
+        wishes.extend_from_slice(format!(" object-format={}", greeting.kind).as_bytes());
+    }
+    if greeting.capabilities.has("agent") {
+        wishes.extend_from_slice(format!(" agent={AGENT}").as_bytes());
+    }
+    wishes
+}
+
 /// The report, complete with its flush packet, once the server has said all it has to say: with a side band,
 /// `post-receive` hooks still speak after the report, and hanging up on them would end them.
 ///
 /// A report that is complete counts even if the conversation breaks off behind it.
-fn hear_report(conversation: &mut Conversation, greeting: &Greeting) -> Result<Vec<u8>, LinkError> {
+fn hear_report(
+    conversation: &mut Conversation,
+    greeting: &Greeting,
+    commands: usize,
+) -> Result<Vec<u8>, LinkError> {
+    let most = LARGEST_REPORT.saturating_mul(commands);
     let mut report = Vec::new();
     if greeting.capabilities.has("side-band-64k") {
         loop {
@@ -144,7 +200,7 @@ fn hear_report(conversation: &mut Conversation, greeting: &Greeting) -> Result<V
                 Err(_) if report.ends_with(b"0000") => return Ok(report),
                 Err(error) => return Err(error),
             }
-            if report.len() > LARGEST_REPORT {
+            if report.len() > most {
                 return Err(LinkError::Nonsense("a report without an end".into()));
             }
         }
@@ -160,16 +216,27 @@ fn hear_report(conversation: &mut Conversation, greeting: &Greeting) -> Result<V
                 return Ok(report);
             }
         }
-        if report.len() > LARGEST_REPORT {
+        if report.len() > most {
             return Err(LinkError::Nonsense("a report without an end".into()));
         }
     }
 }
 
-/// A pack of the claim commit and the empty tree, always both: nothing is assumed of what the server has.
-fn pack_of(commit: &Encoded, kind: Kind) -> std::io::Result<Vec<u8>> {
-    let mut pack = b"PACK\0\0\0\x02\0\0\0\x02".to_vec();
-    for (header, data) in [(Header::Commit, commit.data.as_slice()), (Header::Tree, b"")] {
+/// A pack of the claims' commits and the empty tree, always with it: nothing is assumed of what the server has. None where
+/// there is no commit, since a deletion brings no pack.
+fn pack_of<'c>(
+    commits: impl Iterator<Item = &'c Encoded>,
+    kind: Kind,
+) -> io::Result<Option<Vec<u8>>> {
+    let objects: Vec<(Header, &[u8])> =
+        commits.map(|commit| (Header::Commit, commit.data.as_slice())).collect();
+    if objects.is_empty() {
+        return Ok(None);
+    }
+    let count = u32::try_from(objects.len() + 1).map_err(io::Error::other)?;
+    let mut pack = b"PACK\0\0\0\x02".to_vec();
+    pack.extend_from_slice(&count.to_be_bytes());
+    for (header, data) in objects.into_iter().chain([(Header::Tree, b"".as_slice())]) {
         header.write_to(data.len() as u64, &mut pack)?;
         let mut deflated = deflate::Write::new(&mut pack, Compression::default());
         deflated.write_all(data)?;
@@ -177,9 +244,9 @@ fn pack_of(commit: &Encoded, kind: Kind) -> std::io::Result<Vec<u8>> {
     }
     let mut hasher = gix::hash::hasher(kind);
     hasher.update(&pack);
-    let checksum = hasher.try_finalize().map_err(std::io::Error::other)?;
+    let checksum = hasher.try_finalize().map_err(io::Error::other)?;
     pack.extend_from_slice(checksum.as_slice());
-    Ok(pack)
+    Ok(Some(pack))
 }
 
 #[cfg(test)]
@@ -191,6 +258,7 @@ mod tests {
     };
 
     use chrono::DateTime;
+    use gix::bstr::ByteSlice;
 
     use super::*;
     use crate::{
@@ -250,20 +318,11 @@ mod tests {
             Deadline::after(Duration::from_secs(5)),
             Words::new(|_| {}),
         );
-        let updated = update(
-            conversation,
-            &Edit {
-                refname: REF.as_bytes(),
-                expected,
-                new,
-                base: None,
-                others: &[],
-                atomic,
-                beside: None,
-            },
-        );
+        let refname = REF.into();
+        let edit = Edit { refname, expected, new, base: None, others: &[], beside: None };
+        let mut updated = update(conversation, &Push { edits: &[edit], atomic });
         let bytes = written.0.lock().expect("not poisoned").clone();
-        (updated.reported, bytes)
+        (updated.pop().expect("an end for the edit").reported, bytes)
     }
 
     #[test]

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gix::ObjectId;
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice},
+};
 
 use super::meaning::{Finding, Step};
 use crate::{
@@ -21,7 +24,7 @@ use crate::{
     commands::{
         context::Context,
         look::Seen,
-        swap::{self, Looked, Outcome, Place, Swap},
+        swap::{self, Looked, Outcome, Places, Swap},
     },
     output::{
         Shown,
@@ -29,7 +32,7 @@ use crate::{
     },
     settings::ReleaseBy,
     verdict::{Act, Verdict, Whose},
-    wire::{Advertised, Deferred, Edit, LinkError, Reported, Tip, value},
+    wire::{Advertised, Deferred, Edit, LinkError, Push, Reported, Tip, value},
 };
 
 /// Reads may lag behind writes by so much before it counts as hidden.
@@ -71,7 +74,6 @@ pub struct Probe<'c, 'a> {
     may_land: bool,
     /// Nothing is begun any more once a signal came, unless it is to tidy up.
     tidying: bool,
-    atomic: bool,
     /// The remote moves several refs together; nothing where it did not come out.
     pub moves_together: Option<bool>,
     /// What was listed first: everything in the namespaces that were asked for.
@@ -104,7 +106,6 @@ impl<'c, 'a> Probe<'c, 'a> {
             marked: false,
             may_land: false,
             tidying: false,
-            atomic: false,
             moves_together: None,
             listed: Vec::new(),
         }
@@ -211,13 +212,11 @@ impl<'c, 'a> Probe<'c, 'a> {
     /// With all or nothing first, which tells whether the remote can; as the verbs do it where it cannot.
     fn renew(&mut self) -> Finding {
         self.record.renewed_at = Some(self.context.now);
-        self.atomic = true;
-        let together = self.update_once(&self.record.clone());
-        self.atomic = false;
+        let together = self.update_once(&self.record.clone(), true);
         let landed = match together {
             Reported::Done(id) => id,
             Reported::Lost { sent, .. } => {
-                self.look().ok().flatten().map(|seen| seen.id).filter(|id| Some(*id) == sent)
+                self.look_at_it().ok().flatten().map(|seen| seen.id).filter(|id| Some(*id) == sent)
             }
             _ => None,
         };
@@ -325,7 +324,7 @@ impl<'c, 'a> Probe<'c, 'a> {
         }
         let (begin, mut failures, mut deleted) = (Instant::now(), 0, false);
         loop {
-            match self.look() {
+            match self.look_at_it() {
                 Ok(Some(seen)) if self.commit(seen.id).is_none() => {
                     return self.left(seen.id, "it holds what was not sent from here".into());
                 }
@@ -384,7 +383,7 @@ impl<'c, 'a> Probe<'c, 'a> {
         let begin = Instant::now();
         loop {
             thread::sleep(PAUSE);
-            match self.look() {
+            match self.look_at_it() {
                 Ok(Some(seen)) if seen.id != id => return self.unsure(why),
                 Ok(Some(_)) if begin.elapsed() >= AFTERMATH => return self.stays(id, why),
                 Ok(Some(_)) => {}
@@ -443,7 +442,7 @@ impl<'c, 'a> Probe<'c, 'a> {
     }
 
     /// One update from what the ref holds, whatever comes of it.
-    fn update_once(&mut self, record: &Record) -> Reported {
+    fn update_once(&mut self, record: &Record, atomic: bool) -> Reported {
         let draft = Draft {
             message: record.message(),
             author: self.author.clone(),
@@ -451,16 +450,17 @@ impl<'c, 'a> Probe<'c, 'a> {
             parent: self.tip,
         };
         let base = self.tip.and_then(|id| self.commit(id));
-        let refname = self.refname();
-        self.update(&Edit {
-            refname: &refname,
+        let refname = self.refname(0);
+        let edit = Edit {
+            refname: refname.as_bstr(),
             expected: self.tip,
             new: Some(&draft),
             base: base.as_deref(),
             others: &[],
-            atomic: false,
             beside: None,
-        })
+        };
+        let reported = self.update(&[0], &Push { edits: &[edit], atomic }).pop();
+        reported.unwrap_or_else(|| Reported::Unsent(LinkError::Nonsense("no answer".into())))
     }
 
     fn shown_for_reading(&mut self) -> Result<Option<ObjectId>, LinkError> {
@@ -468,31 +468,8 @@ impl<'c, 'a> Probe<'c, 'a> {
         Ok(value(&listed, self.claim.full()))
     }
 
-    fn commit(&self, id: ObjectId) -> Option<Vec<u8>> {
-        self.sent.iter().find_map(|(other, data)| (*other == id).then(|| data.clone()))
-    }
-
-    fn may_go_on(&self) -> bool {
-        self.tidying || self.deferred.signal().is_none()
-    }
-}
-
-impl Place for Probe<'_, '_> {
-    fn update(&mut self, edit: &Edit<'_>) -> Reported {
-        if !self.may_go_on() {
-            return Reported::Unsent(interrupted());
-        }
-        let reported = self.context.link.update(&Edit { atomic: self.atomic, ..*edit }).reported;
-        if let (Some(id), Some(draft)) = (reported.sent(), edit.new)
-            && self.commit(id).is_none()
-        {
-            self.sent.push((id, draft.encode(id.kind()).data));
-        }
-        reported
-    }
-
     /// As the readers are shown it; where they are shown nothing, as those who write are.
-    fn look(&mut self) -> Result<Option<Seen>, LinkError> {
+    fn look_at_it(&mut self) -> Result<Option<Seen>, LinkError> {
         if !self.may_go_on() {
             return Err(interrupted());
         }
@@ -516,7 +493,43 @@ impl Place for Probe<'_, '_> {
         Ok(found.map(seen))
     }
 
-    fn whose(&self, seen: &Seen) -> Whose {
+    fn commit(&self, id: ObjectId) -> Option<Vec<u8>> {
+        self.sent.iter().find_map(|(other, data)| (*other == id).then(|| data.clone()))
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.tidying || self.deferred.signal().is_none()
+    }
+}
+
+/// The probe's ref is the only one, with the number 0.
+impl Places for Probe<'_, '_> {
+    fn refname(&self, _: usize) -> BString {
+        self.claim.full().to_owned()
+    }
+
+    fn update(&mut self, _: &[usize], push: &Push<'_>) -> Vec<Reported> {
+        if !self.may_go_on() {
+            return vec![Reported::Unsent(interrupted())];
+        }
+        let mut all = Vec::new();
+        for (edit, updated) in push.edits.iter().zip(self.context.link.update(push)) {
+            let reported = updated.reported;
+            if let (Some(id), Some(draft)) = (reported.sent(), edit.new)
+                && self.commit(id).is_none()
+            {
+                self.sent.push((id, draft.encode(id.kind()).data));
+            }
+            all.push(reported);
+        }
+        all
+    }
+
+    fn look(&mut self, _: &[usize]) -> Result<Vec<Option<Seen>>, LinkError> {
+        Ok(vec![self.look_at_it()?])
+    }
+
+    fn whose(&self, _: usize, seen: &Seen) -> Whose {
         if self.commit(seen.id).is_some() { Whose::Ours } else { Whose::Others }
     }
 
@@ -529,10 +542,6 @@ impl Place for Probe<'_, '_> {
         if self.may_go_on() {
             thread::sleep(pause);
         }
-    }
-
-    fn refname(&self) -> Vec<u8> {
-        self.claim.full().to_vec()
     }
 
     fn near(&self) -> bool {

@@ -75,7 +75,7 @@ impl<'c, 'a> Keeper<'c, 'a> {
     pub fn release(&mut self) -> ClaimReport {
         self.context.now = Utc::now();
         let records = Records { own: vec![self.proof.clone()], ..Records::default() };
-        let mut report = release::own(&self.claim, records, self.context);
+        let mut report = release::one(&self.claim, records, self.context);
         if let (Verdict::Refused(_) | Verdict::Unknown(_), Some(id)) =
             (&report.verdict, report.id.or(self.proof.tip()))
         {

@@ -25,6 +25,7 @@ use gix::ObjectId;
 
 use super::{
     context::Context,
+    some::How,
     stage::Stage,
     take::{self, Taken, Wanted},
     waiting,
@@ -121,10 +122,11 @@ pub fn run(args: &cli::Run, stage: &Stage) -> anyhow::Result<Finish> {
     let mut signal = None;
     let manner = stage.manner();
     let (mut context, wait) = (Context::new(stage, &manner)?, args.claiming.wait.as_deref());
-    let mut taken = waiting::take(slice::from_ref(&wanted), wait, &mut context, &mut |pause| {
-        signal = came(inbox.recv_timeout(pause));
-        signal.is_none()
-    })?;
+    let mut taken =
+        waiting::take(slice::from_ref(&wanted), How::All, wait, &mut context, &mut |pause| {
+            signal = came(inbox.recv_timeout(pause));
+            signal.is_none()
+        })?;
     drop(context);
     let Some(Taken { report, proof }) = taken.pop() else {
         anyhow::bail!("there is no answer");

@@ -2,9 +2,8 @@
 //!
 //! TLS, proxies, cookies, redirects and credentials stay git's: what `git push` can reach, this can reach with
 //! the same settings. Reading is protocol version 2 through `stateless-connect` where the helper and the server
-//! can; writing is the helper's `push` of exactly one ref, after its `list for-push` was compared with
-//! the expected value. The value listed is the value that the helper sends along (measured), so the server
-//! compares it again.
+//! can; writing is the helper's `push`, after its `list for-push` was compared with the expected values. The value
+//! listed is the value that the helper sends along (measured), so the server compares it again.
 //!
 //! The helper runs in the clone, for its configuration, but with an object directory of its own: what it is to
 //! push is laid there and what it fetches lands there, and the clone gains nothing.
@@ -12,7 +11,6 @@
 mod process;
 
 use std::{
-    cell::Cell,
     collections::{HashMap, HashSet},
     process::Command,
 };
@@ -26,18 +24,16 @@ use gix::{
 };
 
 use super::{
-    Advertised, Edit, Link, LinkError, Manner, Protocol, Reported, Spoken, Tip, Updated,
+    Advertised, Edit, Link, LinkError, Manner, Protocol, Push, Reported, Spoken, Tip, Updated,
     child::Terminal,
     conversation::Conversation,
     deadline::Deadline,
     leavings::{Place, Sent},
+    push::Sieve,
     send_pack,
     session::{Session, find_refs, read_history, read_tips},
 };
-use crate::{
-    claim::{chain, commit::Draft},
-    remote::Destination,
-};
+use crate::{claim::chain, remote::Destination};
 use process::{Answer, Process};
 
 /// A link through `git remote-<name>`.
@@ -195,53 +191,66 @@ impl<'a> Helper<'a> {
     fn push(
         &self,
         process: &mut Process,
-        edit: &Edit<'_>,
+        push: &Push<'_>,
         objects: &Place,
-    ) -> Result<Updated, LinkError> {
-        if edit.atomic && !process.grants("atomic true")? {
+    ) -> Result<Vec<Updated>, LinkError> {
+        if push.atomic && !process.grants("atomic true")? {
             let reason = format!("git remote-{} cannot move several refs together", self.name);
-            let reported = Reported::Refused { sent: None, reason };
-            return Ok(Updated { reported, beside: None, near: false });
+            return Ok(push.all(&Reported::Refused { sent: None, reason }));
         }
-        let near = Cell::new(false);
-        let (refs, kind) = process.list(" for-push", |name| edit.concerns(name, &near))?;
-        if let Some(reported) = edit.compared_with(&refs) {
-            return Ok(edit.ended(&refs, &near, reported));
-        }
+        let sieve = Sieve::new(push);
+        let (refs, kind) = process.list(" for-push", |name| sieve.wants(name))?;
+        Ok(sieve.carry_out(&refs, |edits| {
+            self.answers(process, edits, objects, kind)
+                .unwrap_or_else(|error| vec![Reported::Unsent(error); edits.len()])
+        }))
+    }
+
+    /// Has the helper send `edits`, and hears what became of each. An error means that nothing was sent.
+    fn answers(
+        &self,
+        process: &mut Process,
+        edits: &[&Edit<'_>],
+        objects: &Place,
+        kind: Kind,
+    ) -> Result<Vec<Reported>, LinkError> {
         if let Some(clone) = self.manner.hash.filter(|clone| *clone != kind) {
             return Err(LinkError::Local(format!(
                 "the clone is of {clone} and the remote of {kind}, which git remote-{} cannot bring together",
                 self.name
             )));
         }
-        let sent = match edit.new {
-            None => None,
-            Some(draft) => Some(lay_out(objects, draft, edit.base, kind).map_err(|error| {
-                LinkError::Local(format!(
-                    "cannot lay out the claim in {}: {error}",
-                    objects.path().display()
-                ))
-            })?),
-        };
-        let source = sent.map(|id| id.to_string()).unwrap_or_default();
-        let refname = edit.refname.as_bstr();
-        let Ok(refname) = refname.to_str() else {
-            return Err(LinkError::Local(format!(
-                "git remote-{} takes no such ref name",
-                self.name
-            )));
-        };
-        // From here on the server may have the command.
+        let sent = lay_out(objects, edits, kind).map_err(|error| {
+            LinkError::Local(format!(
+                "cannot lay out the claim in {}: {error}",
+                objects.path().display()
+            ))
+        })?;
+        let mut commands = String::new();
+        for (edit, sent) in edits.iter().zip(&sent) {
+            let Ok(refname) = edit.refname.to_str() else {
+                return Err(LinkError::Local(format!(
+                    "git remote-{} takes no such ref name",
+                    self.name
+                )));
+            };
+            let source = sent.map(|id| id.to_string()).unwrap_or_default();
+            commands.push_str(&format!("push {source}:{refname}\n"));
+        }
+        // From here on the server may have the commands.
         let _sent = Sent::begin();
-        let answer = process
-            .say(&format!("push {source}:{refname}\n"))
-            .and_then(|()| process.answer_to(refname));
-        let reported = match answer {
+        let pushed = edits.iter().map(|edit| edit.refname).collect();
+        let said = process.say(&commands).and_then(|()| process.answers(&pushed));
+        let answer = |(edit, sent): (&&Edit<'_>, Option<ObjectId>)| match said
+            .as_ref()
+            .map_err(LinkError::clone)
+            .and_then(|said| said.of(edit.refname))
+        {
             Ok(Answer::Ok) => Reported::Done(sent),
             Ok(Answer::Error(reason)) => Reported::Refused { sent, reason },
             Err(error) => Reported::Lost { sent, error },
         };
-        Ok(edit.ended(&refs, &near, reported))
+        Ok(edits.iter().zip(sent).map(answer).collect())
     }
 
     /// Has a helper without a connection for us fetch `tips`, and all that is behind them, by the names they were
@@ -394,17 +403,17 @@ impl Link for Helper<'_> {
         self.spoken
     }
 
-    fn update(&mut self, edit: &Edit<'_>) -> Updated {
+    fn update(&mut self, push: &Push<'_>) -> Vec<Updated> {
         self.open = Open::Nothing;
         let updated = self.receive_pack().and_then(|conversation| match conversation {
-            Some(conversation) => Ok(send_pack::update(conversation, edit)),
+            Some(conversation) => Ok(send_pack::update(conversation, push)),
             None => {
                 let objects = self.place_to_push()?;
                 let mut process = self.pusher(Objects::ToPush(&objects))?;
-                self.push(&mut process, edit, &objects)
+                self.push(&mut process, push, &objects)
             }
         });
-        updated.unwrap_or_else(Updated::from)
+        updated.unwrap_or_else(|error| push.all(&Reported::Unsent(error)))
     }
 }
 
@@ -431,24 +440,33 @@ fn make_repository(place: &Place, kind: Kind) -> std::io::Result<()> {
 /// The boundary of history, in the place of temporary objects.
 const SHALLOW: &str = "shallow";
 
-/// Writes the commit, the empty tree and the commit to be replaced as loose objects.
+/// Writes the commits, the empty tree and the commits to be replaced as loose objects. Gives the id of each commit, in the
+/// order of `edits`.
 ///
-/// git's client side wants to see by itself that the update is a fast-forward, and walks on to the parents of the
+/// git's client side wants to see by itself that an update is a fast-forward, and walks on to the parents of the
 /// commit to be replaced (measured with 2.47: a second renewal fails without them). There the history laid out here ends.
-fn lay_out(
-    objects: &Place,
-    draft: &Draft,
-    base: Option<&[u8]>,
-    kind: Kind,
-) -> gix::Result<ObjectId> {
+fn lay_out(objects: &Place, edits: &[&Edit<'_>], kind: Kind) -> gix::Result<Vec<Option<ObjectId>>> {
     let store = loose::Store::at(objects.path(), kind);
-    store.write_buf(objs::Kind::Tree, b"")?;
-    if let Some(base) = base {
-        let id = store.write_buf(objs::Kind::Commit, base)?;
-        std::fs::write(objects.path().join(SHALLOW), format!("{id}\n"))
-            .map_err(gix::Error::from_error)?;
+    if edits.iter().any(|edit| edit.new.is_some()) {
+        store.write_buf(objs::Kind::Tree, b"")?;
     }
-    store.write_buf(objs::Kind::Commit, &draft.encode(kind).data)
+    let mut boundary = String::new();
+    let mut sent = Vec::with_capacity(edits.len());
+    for edit in edits {
+        let Some(draft) = edit.new else {
+            sent.push(None);
+            continue;
+        };
+        if let Some(base) = edit.base {
+            let id = store.write_buf(objs::Kind::Commit, base)?;
+            boundary.push_str(&format!("{id}\n"));
+        }
+        sent.push(Some(store.write_buf(objs::Kind::Commit, &draft.encode(kind).data)?));
+    }
+    if !boundary.is_empty() {
+        std::fs::write(objects.path().join(SHALLOW), boundary).map_err(gix::Error::from_error)?;
+    }
+    Ok(sent)
 }
 
 fn read_object(store: &odb::Handle, id: ObjectId) -> Option<Tip> {

@@ -3,12 +3,13 @@
 //! This module knows the helpers' words and nothing of what they are used for.
 
 use std::{
+    collections::{HashMap, HashSet},
     io::{BufRead, BufReader, Write},
     process::Command,
 };
 
 use gix::{
-    bstr::{BStr, ByteSlice},
+    bstr::{BStr, BString, ByteSlice},
     hash::Kind,
 };
 
@@ -21,12 +22,32 @@ use crate::wire::{
     words::Words,
 };
 
-/// What the helper answers to a push of one ref.
+/// What the helper answers about one ref of a push.
+#[derive(Debug, Clone)]
 pub enum Answer {
     /// Done as asked.
     Ok,
     /// Not done, in the helper's words.
     Error(String),
+}
+
+/// What it answers about each; nothing where it says more than one thing.
+#[derive(Debug, Default)]
+pub struct Answers(HashMap<BString, Option<Answer>>);
+
+impl Answers {
+    /// What became of `refname`.
+    pub fn of(&self, refname: &BStr) -> Result<Answer, LinkError> {
+        match self.0.get(refname) {
+            Some(Some(answer)) => Ok(answer.clone()),
+            Some(None) => {
+                Err(LinkError::Nonsense("the helper says twice what became of the ref".into()))
+            }
+            None => {
+                Err(LinkError::Nonsense("the helper does not say what became of the ref".into()))
+            }
+        }
+    }
 }
 
 /// A running helper, spoken to in lines of text.
@@ -150,45 +171,40 @@ impl Process {
         }
     }
 
-    /// The answer about `refname` among those of a push. Lines about refs that were not pushed are of no concern.
-    pub fn answer_to(&mut self, refname: &str) -> Result<Answer, LinkError> {
-        let mut answer = None;
+    /// What it says about the `pushed` refs. Lines about others are of no concern.
+    pub fn answers(&mut self, pushed: &HashSet<&BStr>) -> Result<Answers, LinkError> {
+        let (mut answers, mut last) = (Answers::default(), None);
         loop {
             let line = self.line()?;
             if line.is_empty() {
-                return answer.ok_or_else(|| {
-                    LinkError::Nonsense("the helper does not say what became of the ref".into())
-                });
+                return Ok(answers);
             }
-            let said = match line.split_once(' ') {
-                Some(("ok", name)) if name == refname => Answer::Ok,
+            let (name, said) = match line.split_once(' ') {
+                Some(("ok", name)) => (name, Answer::Ok),
                 // Said of the ref before it: the server put the commit under another name.
                 Some(("option", rest))
                     if rest.starts_with("refname ") || rest.starts_with("new-oid ") =>
                 {
-                    if matches!(answer, Some(Answer::Ok)) {
-                        answer = Some(Answer::Error(format!(
-                            "the server did something else instead: {rest}"
-                        )));
+                    if let Some(answer) = last.as_ref().and_then(|name| answers.0.get_mut(name))
+                        && matches!(answer, Some(Answer::Ok))
+                    {
+                        let instead = format!("the server did something else instead: {rest}");
+                        *answer = Some(Answer::Error(instead));
                     }
                     continue;
                 }
                 Some(("error", rest)) => match rest.split_once(' ').unwrap_or((rest, "")) {
                     // git's word for "the server took the command and did not report".
-                    (name, "expecting report") if name == refname => {
+                    (name, "expecting report") if pushed.contains(BStr::new(name)) => {
                         return Err(self.broken_off(&std::io::ErrorKind::UnexpectedEof.into()));
                     }
-                    (name, why) if name == refname => {
-                        Answer::Error(why.trim_matches('"').to_owned())
-                    }
-                    _ => continue,
+                    (name, why) => (name, Answer::Error(why.trim_matches('"').to_owned())),
                 },
                 _ => continue,
             };
-            if answer.replace(said).is_some() {
-                return Err(LinkError::Nonsense(
-                    "the helper says twice what became of the ref".into(),
-                ));
+            last = pushed.contains(BStr::new(name)).then(|| BString::from(name));
+            if let Some(name) = last.clone() {
+                answers.0.entry(name).and_modify(|known| *known = None).or_insert(Some(said));
             }
         }
     }
@@ -234,7 +250,9 @@ mod tests {
     }
 
     fn answer(lines: &str) -> Result<String, LinkError> {
-        says(lines).answer_to("refs/claims/issue-4").map(|answer| match answer {
+        let refname = BStr::new("refs/claims/issue-4");
+        let answers = says(lines).answers(&HashSet::from([refname]));
+        answers.and_then(|answers| answers.of(refname)).map(|answer| match answer {
             Answer::Ok => "ok".into(),
             Answer::Error(why) => why,
         })

@@ -1,0 +1,114 @@
+//! Taking some of several claims: all of them or none, or those that are free.
+//!
+//! Whoever needs several and takes one after the other can wait for somebody who waits for them. So all is one push that
+//! the remote carries out as a whole or not at all; where it cannot, nothing is kept while something is missing.
+
+use super::{
+    context::Context,
+    swap::Bond,
+    take::{self, Taken, Wanted},
+};
+use crate::verdict::Verdict;
+
+/// Which of the claims that are wanted are to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// All of them, or none.
+    All,
+    /// All of them, or none: one after the other, where the remote cannot do it at once.
+    OneByOne,
+    /// So many at most, whichever are free.
+    Any(usize),
+}
+
+/// Takes all of them in one push, or none.
+pub fn all(wanted: &[&Wanted<'_>], context: &mut Context<'_>) -> anyhow::Result<Vec<Taken>> {
+    let mut answers = take::push(wanted, Bond::All, context)?;
+    // A remote that keeps its word leaves nothing to do here.
+    unless_all(&mut answers, context);
+    if wanted.len() > 1 && !answers.iter().any(is_claimed) {
+        let held = |answer: &&mut Taken| matches!(answer.report.verdict, Verdict::Held(_));
+        if let Some(held) = answers.iter_mut().find(held) {
+            held.report.hints.push(format!("all or none: none of the {} is taken", wanted.len()));
+        }
+    }
+    let short = |answer: &Taken| matches!(answer.report.verdict, Verdict::Refused(_));
+    if wanted.len() > 1
+        && let Some(refused) = answers.iter_mut().find(|answer| short(answer))
+    {
+        let names: Vec<&str> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
+        let command = context.command(&format!("take {} --one-by-one", names.join(" ")));
+        refused.report.hints.push(format!(
+            "where the remote cannot move several refs together, they can be taken one after the other: {command}"
+        ));
+    }
+    Ok(answers)
+}
+
+/// Takes one after the other, in the order of their names, which is the same for all who do so; gives back what was
+/// taken where one is not to be had. `answers` say that all were free.
+pub fn one_by_one(
+    wanted: &[Wanted<'_>],
+    mut answers: Vec<Taken>,
+    context: &mut Context<'_>,
+) -> anyhow::Result<Vec<Taken>> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|at| &wanted[*at].name);
+    for at in order {
+        let taken = take::push(&[&wanted[at]], Bond::Each, context).map(|mut taken| taken.pop());
+        match taken {
+            Ok(Some(taken)) => answers[at] = taken,
+            Ok(None) => {}
+            Err(error) => {
+                unless_all(&mut answers, context);
+                return Err(error);
+            }
+        }
+        if !is_claimed(&answers[at]) {
+            break;
+        }
+    }
+    unless_all(&mut answers, context);
+    Ok(answers)
+}
+
+/// Takes as many as `most` of those that are free by `answers`, in their order; each push is of as many as are missing.
+pub fn any(
+    wanted: &[Wanted<'_>],
+    mut answers: Vec<Taken>,
+    most: usize,
+    context: &mut Context<'_>,
+) -> anyhow::Result<Vec<Taken>> {
+    let free = |at: &usize| answers[*at].report.verdict == Verdict::Free;
+    let mut free: Vec<usize> = (0..wanted.len()).filter(free).collect();
+    let mut missing = most;
+    while missing > 0 && !free.is_empty() {
+        let now: Vec<usize> = free.drain(..missing.min(free.len())).collect();
+        let these: Vec<&Wanted<'_>> = now.iter().map(|at| &wanted[*at]).collect();
+        let taken = take::push(&these, Bond::Each, context)?;
+        let lost = |taken: &Taken| matches!(taken.report.verdict, Verdict::Held(_));
+        // What was not lost to somebody is no reason to try the next.
+        let stuck = taken.iter().any(|taken| !is_claimed(taken) && !lost(taken));
+        for (at, taken) in now.into_iter().zip(taken) {
+            missing -= usize::from(is_claimed(&taken));
+            answers[at] = taken;
+        }
+        if stuck {
+            break;
+        }
+    }
+    Ok(answers)
+}
+
+fn is_claimed(answer: &Taken) -> bool {
+    matches!(answer.report.verdict, Verdict::Claimed(_))
+}
+
+/// Gives back what was taken, unless that is everything.
+fn unless_all(answers: &mut [Taken], context: &mut Context<'_>) {
+    if answers.iter().all(is_claimed) {
+        return;
+    }
+    let all: Vec<usize> = (0..answers.len()).collect();
+    take::give_back(answers, &all, context);
+}
