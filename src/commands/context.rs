@@ -106,12 +106,13 @@ impl<'a> Context<'a> {
         let mut all = self.look_at_all(&claims, &known, &HashMap::new())?;
         for (seen, (claim, records)) in all.iter_mut().zip(of) {
             if seen.is_none() && records.won() {
-                *seen = match self.link.shown_for_writing(claim.full()) {
-                    Ok(Some(id)) => Some(Seen::of(id, tip_in(&self.tips(&[id], records), id))),
+                let shown = match self.link.shown_for_writing(&[claim.full()]) {
+                    Ok(shown) => shown.first().map(|shown| shown.id),
                     // Who is turned away there has only what is shown to readers to go by.
-                    Ok(None) | Err(LinkError::Denied(_)) => None,
+                    Err(LinkError::Denied(_)) => None,
                     Err(error) => return Err(error),
                 };
+                *seen = shown.map(|id| Seen::of(id, tip_in(&self.tips(&[id], records), id)));
             }
             if let Some(held) = &self.held
                 && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))

@@ -165,9 +165,9 @@ impl Link for Direct<'_> {
         found
     }
 
-    fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {
+    fn shown_for_writing(&mut self, names: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
         self.hang_up();
-        send_pack::shown(self.connect(Service::ReceivePack)?, refname)
+        send_pack::shown(self.connect(Service::ReceivePack)?, names)
     }
 
     fn spoken(&self) -> Option<Spoken> {

@@ -97,8 +97,9 @@ pub trait Link {
     /// it can be asked once more. Each of `names` is to be there once only.
     fn find(&mut self, names: &[&[u8]]) -> Result<Vec<Advertised>, LinkError>;
 
-    /// What the writing side of the remote shows for one ref, without asking it for anything.
-    fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError>;
+    /// Which of the refs of exactly these names the writing side of the remote shows, on one connection and without asking
+    /// it for anything.
+    fn shown_for_writing(&mut self, names: &[&[u8]]) -> Result<Vec<Advertised>, LinkError>;
 
     /// How the last [`list`](Link::list) that was answered was spoken; `None` before there was one.
     fn spoken(&self) -> Option<Spoken>;

@@ -4,18 +4,21 @@
 //! expected value travels with its command for the server to compare again under its lock. There is no
 //! way to ask for an update without saying what it replaces.
 
-use std::io::{self, Write};
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+};
 
 use gix::{
     ObjectId,
-    bstr::BStr,
+    bstr::{BStr, ByteSlice},
     hash::Kind,
     odb::pack::data::entry::Header,
     zlib::{Compression, stream::deflate},
 };
 
 use super::{
-    Edit, LinkError, Push, Reported, Updated,
+    Advertised, Edit, LinkError, Push, Reported, Updated,
     advertisement::{self, AGENT, Greeting, Version},
     conversation::{Conversation, Line},
     leavings::Sent,
@@ -27,14 +30,16 @@ use crate::claim::commit::Encoded;
 /// The server's report on one command is a few lines; more is not a report.
 const LARGEST_REPORT: usize = 64 * 1024;
 
-/// The value that receive-pack advertises for `refname`.
+/// Those of the refs called `names` that receive-pack advertises.
 pub fn shown(
     mut conversation: Conversation,
-    refname: &[u8],
-) -> Result<Option<ObjectId>, LinkError> {
-    let greeting = advertisement::read(&mut conversation, |name| name == refname)?;
+    names: &[&[u8]],
+) -> Result<Vec<Advertised>, LinkError> {
+    let exactly: HashSet<&[u8]> = names.iter().copied().collect();
+    let greeting =
+        advertisement::read(&mut conversation, |name| exactly.contains(name.as_bytes()))?;
     conversation.hang_up();
-    Ok(greeting.refs.first().map(|found| found.id))
+    Ok(greeting.refs)
 }
 
 /// Carries out `push` on a fresh connection to receive-pack.
@@ -258,7 +263,6 @@ mod tests {
     };
 
     use chrono::DateTime;
-    use gix::bstr::ByteSlice;
 
     use super::*;
     use crate::{

@@ -185,7 +185,7 @@ impl<'c, 'a> Probe<'c, 'a> {
                 if late { Finding::Late(begin.elapsed()) } else { Finding::Good }
             }
             Some(_) => Finding::Altered,
-            None => match self.context.link.shown_for_writing(self.claim.full()) {
+            None => match self.shown_for_writing() {
                 Ok(Some(_)) => Finding::Hidden,
                 Ok(None) => self.nowhere(),
                 Err(error) => failed(error),
@@ -290,11 +290,8 @@ impl<'c, 'a> Probe<'c, 'a> {
         let mut late = false;
         loop {
             // Where it never was shown to readers, it is gone once those who write do not see it.
-            let shown = if self.readable {
-                self.shown_for_reading()
-            } else {
-                self.context.link.shown_for_writing(self.claim.full())
-            };
+            let shown =
+                if self.readable { self.shown_for_reading() } else { self.shown_for_writing() };
             match shown {
                 Err(error) => return failed(error),
                 Ok(None) if late => return Finding::Late(begin.elapsed()),
@@ -366,7 +363,7 @@ impl<'c, 'a> Probe<'c, 'a> {
 
     /// The remote said ok to the deletion of `tip`, and shows it all the same.
     fn still_shown(&mut self, tip: ObjectId) -> Remains {
-        match self.context.link.shown_for_writing(self.claim.full()) {
+        match self.shown_for_writing() {
             Ok(Some(id)) if id == tip => self.stays(tip, PUT_BACK.into()),
             Ok(Some(id)) => self.left(id, "it holds what was not sent from here".into()),
             Ok(None) => self.unsure(
@@ -468,6 +465,11 @@ impl<'c, 'a> Probe<'c, 'a> {
         Ok(value(&listed, self.claim.full()))
     }
 
+    fn shown_for_writing(&mut self) -> Result<Option<ObjectId>, LinkError> {
+        let shown = self.context.link.shown_for_writing(&[self.claim.full()])?;
+        Ok(value(&shown, self.claim.full()))
+    }
+
     /// As the readers are shown it; where they are shown nothing, as those who write are.
     fn look_at_it(&mut self) -> Result<Option<Seen>, LinkError> {
         if !self.may_go_on() {
@@ -476,9 +478,9 @@ impl<'c, 'a> Probe<'c, 'a> {
         let found = match self.shown_for_reading() {
             Ok(Some(id)) => Some(id),
             Ok(None) if self.sent.is_empty() => None,
-            Ok(None) => self.context.link.shown_for_writing(self.claim.full())?,
+            Ok(None) => self.shown_for_writing()?,
             // Where nobody may read, those who write are still shown it.
-            Err(error) => match self.context.link.shown_for_writing(self.claim.full()) {
+            Err(error) => match self.shown_for_writing() {
                 Ok(found) => found,
                 Err(_) => return Err(error),
             },

@@ -390,13 +390,14 @@ impl Link for Helper<'_> {
         found
     }
 
-    fn shown_for_writing(&mut self, refname: &[u8]) -> Result<Option<ObjectId>, LinkError> {
+    fn shown_for_writing(&mut self, names: &[&[u8]]) -> Result<Vec<Advertised>, LinkError> {
         self.open = Open::Nothing;
         if let Some(conversation) = self.receive_pack()? {
-            return send_pack::shown(conversation, refname);
+            return send_pack::shown(conversation, names);
         }
-        let refs = self.pusher(Objects::None)?.list(" for-push", |name| name == refname)?.0;
-        Ok(refs.first().map(|found| found.id))
+        let exactly: HashSet<&[u8]> = names.iter().copied().collect();
+        let wanted = |name: &BStr| exactly.contains(name.as_bytes());
+        Ok(self.pusher(Objects::None)?.list(" for-push", wanted)?.0)
     }
 
     fn spoken(&self) -> Option<Spoken> {
