@@ -182,13 +182,14 @@ Exit status: 0 listed (also when there are none), 77 refused, 69 could not tell"
     )]
     List(List),
 
-    /// Show the whole record of a claim
+    /// Show the whole records of claims
     #[command(after_long_help = "\
 Examples:
     git claim show 42
     git claim show 42 --json
+    git claim show 42 43 client-release-archive
 
-Exit status: 0 shown, 3 nothing there, 77 refused, 69 could not tell")]
+Exit status: 0 shown, 3 nothing there, 77 refused, 69 could not tell; of several claims, the worst")]
     Show(Show),
 
     /// Report the claims that somebody should look at
@@ -208,15 +209,17 @@ Exit status: 0 reported, 3 with --exit-code when something is stale, 77 refused,
     )]
     Stale(Stale),
 
-    /// Ask whether a claim is still yours
+    /// Ask whether claims are still yours
     #[command(
-        long_about = "Ask whether a claim is still yours.\n\n\
+        long_about = "Ask whether claims are still yours.\n\n\
             Run it just before the push or the merge: a claim is not a fence, and whoever can push can delete it.",
         after_long_help = "\
 Examples:
     git claim verify 42 && git push
+    git claim verify 42 43 client-release-archive && git push
+    git claim verify - < my-claims.txt
 
-Exit status: 0 yours, 3 lost or nothing there, 77 refused, 69 could not tell"
+Exit status: 0 yours, 3 lost or nothing there, 77 refused, 69 could not tell; of several claims, the worst"
     )]
     Verify(Verify),
 
@@ -421,9 +424,12 @@ pub struct List {
 /// `git claim show`.
 #[derive(Debug, Clone, Args)]
 pub struct Show {
-    /// The claim to show
-    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
-    pub name: String,
+    /// The claims to show; `-` reads names from standard input
+    ///
+    /// The claims to show. `-` reads names from standard input, one on a line; blank lines and lines that begin with `#` and
+    /// no number are left out.
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other, required = true)]
+    pub names: Vec<String>,
 }
 
 /// `git claim stale`.
@@ -462,9 +468,12 @@ pub struct Stale {
 /// `git claim verify`.
 #[derive(Debug, Clone, Args)]
 pub struct Verify {
-    /// The claim to ask about
-    #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
-    pub name: String,
+    /// The claims to ask about; `-` reads names from standard input
+    ///
+    /// The claims to ask about. `-` reads names from standard input, one on a line; blank lines and lines that begin with `#` and
+    /// no number are left out.
+    #[arg(value_name = "NAME", value_hint = ValueHint::Other, required = true)]
+    pub names: Vec<String>,
 }
 
 /// `git claim renew`.

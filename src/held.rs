@@ -9,6 +9,7 @@
 
 use std::{
     cmp::Reverse,
+    collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
@@ -101,6 +102,30 @@ impl Records {
     }
 }
 
+/// What a clone has on record, read in one go to be told claim by claim.
+#[derive(Debug, Clone, Default)]
+pub struct ByClaim {
+    /// Why the folder could not be read, which is so for every claim.
+    damage: Option<String>,
+    /// By the part of the files' names that stands for the claim: under any namespace.
+    named: HashMap<String, Records>,
+}
+
+impl ByClaim {
+    /// What there is about `claim`: as [`Held::records`] would tell it.
+    pub fn of(&self, claim: &ClaimRef) -> Records {
+        let mut found = self.named.get(&*claim.short()).cloned().unwrap_or_default();
+        found.own.retain(|record| *claim.full() == *record.refname);
+        found.damage = found.damage.or_else(|| self.damage.clone());
+        found
+    }
+
+    /// All records of this very clone.
+    pub fn own(&self) -> Vec<HeldRecord> {
+        self.named.values().flat_map(|found| &found.own).cloned().collect()
+    }
+}
+
 impl HeldRecord {
     /// The claim's id, if the take is known to have been won.
     pub fn tip(&self) -> Option<ObjectId> {
@@ -146,59 +171,88 @@ impl Held {
 
     /// What this clone has on record about `claim`, or about all claims.
     pub fn records(&self, claim: Option<&ClaimRef>) -> Records {
+        let start = claim.map(|claim| format!("{}~", claim.short())).unwrap_or_default();
         let mut found = Records::default();
+        let damage = self.each(&start, |name, path| self.add(name, path, &mut found));
+        // The same name under another namespace is another claim.
+        found.own.retain(|record| claim.is_none_or(|claim| *claim.full() == *record.refname));
+        found.own.sort_by_key(|record| Reverse(record.taken));
+        found.damage = found.damage.or(damage);
+        found
+    }
+
+    /// What this clone has on record about all claims, to be asked for one after the other.
+    pub fn by_claim(&self) -> ByClaim {
+        let mut found = ByClaim::default();
+        found.damage = self.each("", |name, path| {
+            // No record of ours is named otherwise.
+            let claim = name.split_once('~').map_or(name, |(claim, _)| claim);
+            self.add(name, path, found.named.entry(claim.to_owned()).or_default());
+        });
+        for records in found.named.values_mut() {
+            records.own.sort_by_key(|record| Reverse(record.taken));
+        }
+        found
+    }
+
+    /// Gives the name and the path of each record's file whose name begins with `start`; says why that cannot be all.
+    fn each(&self, start: &str, mut give: impl FnMut(&str, &Path)) -> Option<String> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
-            Err(error) => {
-                found.damage = Some(format!("cannot read {}: {error}", self.folder.display()));
-                return found;
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => return Some(format!("cannot read {}: {error}", self.folder.display())),
         };
-        let start = claim.map(|claim| format!("{}~", claim.short())).unwrap_or_default();
+        let mut damage = None;
         for entry in entries {
             let Ok(entry) = entry else {
-                found.damage = Some(format!("cannot read all of {}", self.folder.display()));
+                damage = Some(format!("cannot read all of {}", self.folder.display()));
                 continue;
             };
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if !name.starts_with(&start) || name.starts_with('.') || !name.ends_with(".json") {
-                continue;
-            }
-            match read(&entry.path()) {
-                Ok(record) if record.clone != self.home => found.strangers = true,
-                Ok(record)
-                    if claim.is_none_or(|claim| *claim.full() == record.refname.as_str()) =>
-                {
-                    found.own.push(record);
-                }
-                // The same name under another namespace.
-                Ok(_) => {}
-                // Released by another process between the listing and the reading.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    found.damaged.extend(name.split_once('~').map(|(claim, _)| claim.to_owned()));
-                    found.damage = Some(format!("cannot read {}: {error}", entry.path().display()))
-                }
+            if name.starts_with(start) && !name.starts_with('.') && name.ends_with(".json") {
+                give(&name, &entry.path());
             }
         }
-        found.own.sort_by_key(|record| Reverse(record.taken));
-        found
+        damage
     }
 
-    /// Removes pending records of `claim` that are too old to land any more, except the one with the token `alive`.
+    /// Adds the record in one file to what was `found`.
+    fn add(&self, name: &str, path: &Path, found: &mut Records) {
+        match read(path) {
+            Ok(record) if record.clone != self.home => found.strangers = true,
+            Ok(record) => found.own.push(record),
+            // Released by another process between the listing and the reading.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                found.damaged.extend(name.split_once('~').map(|(claim, _)| claim.to_owned()));
+                found.damage = Some(format!("cannot read {}: {error}", path.display()));
+            }
+        }
+    }
+
+    /// Removes pending records that are too old to land any more: of each claim those among its `Records`, except the one
+    /// with the token that is there.
     ///
     /// To be called only with what the remote was seen to hold.
-    pub fn tidy(&self, claim: &ClaimRef, now: DateTime<Utc>, alive: Option<Token>) {
+    pub fn tidy<'r>(
+        &self,
+        now: DateTime<Utc>,
+        seen: impl IntoIterator<Item = (&'r ClaimRef, &'r Records, Option<Token>)>,
+    ) {
         self.sweep();
-        for record in self.records(Some(claim)).own {
-            if record.tip.is_none()
-                && now - record.taken > PENDING_FOR
-                && Some(record.token) != alive
-            {
-                // One that stays is looked at again next time.
-                let _ = self.forget(claim, record.token);
+        let too_old =
+            |record: &HeldRecord| record.tip.is_none() && now - record.taken > PENDING_FOR;
+        for (claim, records, alive) in seen {
+            for record in &records.own {
+                if too_old(record)
+                    && Some(record.token) != alive
+                    // Another process may have learned meanwhile that it did land.
+                    && read(&self.path(claim, record.token)).is_ok_and(|record| too_old(&record))
+                {
+                    // One that stays is looked at again next time.
+                    let _ = self.forget(claim, record.token);
+                }
             }
         }
     }
@@ -294,16 +348,64 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_in_one_go_is_what_is_read_claim_by_claim() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let held = Held::of(dir.path(), "key").expect("it exists");
+        let folder = dir.path().join(FOLDER).join("key");
+        let claims = ["4", "42", "key-1", "torn", "copied", "none"].map(claim);
+        let branches = Prefix::parse("refs/heads/claims/").expect("legal");
+        let branch = ClaimRef::new(&branches, &ClaimName::parse("4").expect("a name"));
+        let same = |held: &Held| {
+            let all = held.by_claim();
+            for claim in claims.iter().chain([&branch]) {
+                assert_eq!(all.of(claim), held.records(Some(claim)), "{claim:?}");
+            }
+            all
+        };
+        assert_eq!(same(&held).own(), [], "no folder yet");
+        let [four, forty_two, key, torn, copied, _] = &claims;
+        for (claim, byte) in
+            [(four, 1), (four, 2), (forty_two, 3), (key, 4), (&branch, 5), (torn, 6)]
+        {
+            held.write(&record(&held, claim, byte), claim).expect("written");
+        }
+        fs::write(folder.join("torn~cut.json"), "{\"version\": 1, \"ref").expect("written");
+        fs::write(folder.join("no-token.json"), "{}").expect("written");
+        fs::write(folder.join(".new-1.json"), "{}").expect("written");
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        let other = Held::of(elsewhere.path(), "key").expect("it exists");
+        let stranger = record(&other, copied, 7);
+        other.write(&stranger, copied).expect("written");
+        fs::copy(other.path(copied, stranger.token), held.path(copied, stranger.token))
+            .expect("copied");
+        let all = same(&held);
+        assert_eq!(all.own().len(), 6);
+        assert!(all.of(torn).damage.is_some() && all.of(copied).strangers);
+        fs::remove_dir_all(&folder).expect("removed");
+        fs::write(&folder, "no folder").expect("written");
+        assert!(same(&held).of(four).damage.is_some());
+    }
+
+    #[test]
     fn a_pending_record_is_kept_while_it_may_land() {
         let dir = tempfile::tempdir().expect("a folder");
         let held = Held::of(dir.path(), "key").expect("it exists");
         let four = claim("4");
         let pending = record(&held, &four, 1);
         held.write(&pending, &four).expect("written");
-        held.tidy(&four, pending.taken + chrono::TimeDelta::days(1), None);
-        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), Some(pending.token));
-        assert_eq!(held.records(Some(&four)).own.len(), 1);
-        held.tidy(&four, pending.taken + chrono::TimeDelta::days(9), None);
+        let tidy = |days, records: &Records, alive| {
+            held.tidy(pending.taken + chrono::TimeDelta::days(days), [(&four, records, alive)]);
+        };
+        let records = held.records(Some(&four));
+        tidy(1, &records, None);
+        tidy(9, &records, Some(pending.token));
+        assert_eq!(held.records(Some(&four)), records);
+        let landed = HeldRecord { tip: Some("1".repeat(40)), ..pending.clone() };
+        held.write(&landed, &four).expect("written");
+        tidy(9, &records, None);
+        assert_eq!(held.records(Some(&four)).own, [landed], "it landed since it was read");
+        held.write(&pending, &four).expect("written");
+        tidy(9, &records, None);
         assert_eq!(held.records(Some(&four)).own.len(), 0);
     }
 }

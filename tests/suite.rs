@@ -16,6 +16,7 @@ mod harness;
 mod history;
 mod isolation;
 mod listing;
+mod many;
 mod marks;
 mod oddities;
 mod races;

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     claim::{claim_ref::ClaimRef, prefix::Prefix, record::Reading},
     escape,
-    held::{Held, HeldRecord, Records},
+    held::{ByClaim, Held, HeldRecord, Records},
     output::{ClaimReport, History, Shown, ui::Progress},
     remote::{Way, redacted},
     settings::{self, ReleaseBy, Settings},
@@ -87,6 +87,11 @@ impl<'a> Context<'a> {
         self.held.as_ref().map(|held| held.records(claim)).unwrap_or_default()
     }
 
+    /// The same about each claim, read in one go.
+    pub fn by_claim(&self) -> ByClaim {
+        self.held.as_ref().map(Held::by_claim).unwrap_or_default()
+    }
+
     /// Asks the remote what `claim` holds now, and for the record there unless the clone has that very commit.
     ///
     /// Where the reading side has nothing and this clone holds the claim by its records, the writing side is asked too: a
@@ -104,37 +109,60 @@ impl<'a> Context<'a> {
         let own = of.iter().flat_map(|(_, records)| records.own.iter().cloned()).collect();
         let known = Records { own, ..Records::default() };
         let mut all = self.look_at_all(&claims, &known, &HashMap::new())?;
-        for (seen, (claim, records)) in all.iter_mut().zip(of) {
-            if seen.is_none() && records.won() {
-                let shown = match self.link.shown_for_writing(&[claim.full()]) {
-                    Ok(shown) => shown.first().map(|shown| shown.id),
-                    // Who is turned away there has only what is shown to readers to go by.
-                    Err(LinkError::Denied(_)) => None,
-                    Err(error) => return Err(error),
-                };
-                *seen = shown.map(|id| Seen::of(id, tip_in(&self.tips(&[id], records), id)));
-            }
-            if let Some(held) = &self.held
-                && !seen.as_ref().is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)))
-            {
-                held.tidy(claim, self.now, seen.as_ref().and_then(Seen::token));
+        let hidden =
+            of.iter().zip(&all).filter(|((_, records), seen)| seen.is_none() && records.won());
+        let hidden: Vec<&[u8]> = hidden.map(|((claim, _), _)| claim.full().as_bytes()).collect();
+        if !hidden.is_empty() {
+            let shown = match self.link.shown_for_writing(&hidden) {
+                Ok(shown) => shown,
+                // Who is turned away there has only what is shown to readers to go by.
+                Err(LinkError::Denied(_)) => Vec::new(),
+                Err(error) => return Err(error),
+            };
+            let ids: Vec<ObjectId> = shown.iter().map(|shown| shown.id).collect();
+            let tips = self.tips(&ids, &known.own);
+            for (seen, (claim, _)) in all.iter_mut().zip(of).filter(|(seen, _)| seen.is_none()) {
+                *seen = wire::value(&shown, claim.full()).map(|id| Seen::of(id, tip_in(&tips, id)));
             }
         }
+        self.tidy(
+            of.iter().zip(&all).map(|((claim, records), seen)| (*claim, *records, seen.as_ref())),
+        );
         Ok(all)
     }
 
-    /// The commit `id`, if it is on record here or happens to be in the clone. An id stands for one content only, so
-    /// this says nothing about what the remote has.
-    pub fn known(&self, id: ObjectId, records: &Records) -> Option<Tip> {
-        let of_id = records.own.iter().find(|record| record.tip() == Some(id));
-        let on_record = of_id.and_then(|record| record.commit.clone()).map(String::into_bytes);
-        on_record.or_else(|| self.stage.checkout.find_commit(&id)).map(Tip::Commit)
+    /// Removes records of takes that never landed, by what the remote was seen to hold: of each claim those among its
+    /// `Records`.
+    pub fn tidy<'r>(
+        &self,
+        seen: impl IntoIterator<Item = (&'r ClaimRef, &'r Records, Option<&'r Seen>)>,
+    ) {
+        let Some(held) = &self.held else { return };
+        let known = seen.into_iter().filter_map(|(claim, records, seen)| {
+            let unread = seen.is_some_and(|seen| matches!(seen.record, Shown::NotRead(_)));
+            (!unread).then(|| (claim, records, seen.and_then(Seen::token)))
+        });
+        held.tidy(self.now, known);
+    }
+
+    /// Those of the commits `ids` that are `own` records' or happen to be in the clone. An id stands for one content only,
+    /// so this says nothing about what the remote has.
+    fn known(&self, ids: &[ObjectId], own: &[HeldRecord]) -> HashMap<ObjectId, Tip> {
+        let on_record: HashMap<ObjectId, &str> = own
+            .iter()
+            .filter_map(|record| Some((record.tip()?, record.commit.as_deref()?)))
+            .collect();
+        let known = ids.iter().filter_map(|id| {
+            let on_record = on_record.get(id).map(|commit| commit.as_bytes().to_vec());
+            let commit = on_record.or_else(|| self.stage.checkout.find_commit(id))?;
+            Some((*id, Tip::Commit(commit)))
+        });
+        known.collect()
     }
 
     /// What is at `ids`, read in one go as far as it is not known here.
-    pub fn tips(&mut self, ids: &[ObjectId], records: &Records) -> HashMap<ObjectId, Tip> {
-        let mut tips: HashMap<ObjectId, Tip> =
-            ids.iter().filter_map(|id| Some((*id, self.known(*id, records)?))).collect();
+    pub fn tips(&mut self, ids: &[ObjectId], own: &[HeldRecord]) -> HashMap<ObjectId, Tip> {
+        let mut tips = self.known(ids, own);
         let unknown: Vec<ObjectId> =
             ids.iter().copied().filter(|id| !tips.contains_key(id)).collect();
         if !unknown.is_empty() {
@@ -147,18 +175,15 @@ impl<'a> Context<'a> {
     pub fn records_at(
         &mut self,
         ids: &[ObjectId],
-        records: &Records,
+        own: &[HeldRecord],
         read: bool,
     ) -> HashMap<ObjectId, Shown> {
         const BATCH: usize = 256;
-        let mut found: HashMap<ObjectId, Shown> = HashMap::new();
-        let mut unknown = Vec::new();
-        for id in ids {
-            match self.known(*id, records) {
-                Some(tip) => drop(found.insert(*id, Seen::of(*id, tip).record)),
-                None => unknown.push(*id),
-            }
-        }
+        let known = self.known(ids, own);
+        let unknown: Vec<ObjectId> =
+            ids.iter().copied().filter(|id| !known.contains_key(id)).collect();
+        let mut found: HashMap<ObjectId, Shown> =
+            known.into_iter().map(|(id, tip)| (id, Seen::of(id, tip).record)).collect();
         if read {
             for batch in unknown.chunks(BATCH) {
                 let tips = self.link.read(batch);
@@ -201,7 +226,7 @@ impl<'a> Context<'a> {
             .flat_map(|(claim, asked)| [id(claim), id(asked)])
             .flatten()
             .collect();
-        let tips = self.tips(&wanted, records);
+        let tips = self.tips(&wanted, &records.own);
         let seen = claims.iter().zip(&asked).map(|(claim, asked)| {
             let Advertised { id: tip, symref, .. } = found.get(claim.full())?;
             Some(known(claim, asked).cloned().unwrap_or_else(|| Seen {
@@ -229,10 +254,15 @@ impl<'a> Context<'a> {
     /// somebody holds.
     pub fn held_at(&mut self, other: &ClaimRef) -> Result<Option<Seen>, LinkError> {
         let records = self.records(Some(other));
-        let Some(seen) = self.look(other, &records)?.filter(|seen| seen.released().is_none())
-        else {
-            return Ok(None);
-        };
+        let seen = self.look(other, &records)?;
+        Ok(seen.filter(|seen| self.counts(other, seen)))
+    }
+
+    /// Whether what was seen at `other` is a claim that somebody holds.
+    pub fn counts(&self, other: &ClaimRef, seen: &Seen) -> bool {
+        if seen.released().is_some() {
+            return false;
+        }
         // Among branches a name alone makes no claim: it may be one that people work on.
         let by_hand = matches!(seen.record.reading(), Some(Reading::ByHand(_)));
         if by_hand && other.full().starts_with(b"refs/heads/") {
@@ -240,9 +270,9 @@ impl<'a> Context<'a> {
                 "there is a branch {} that was made by hand, and not taken for a claim",
                 escape::line(&other.full().to_str_lossy())
             ));
-            return Ok(None);
+            return false;
         }
-        Ok(Some(seen))
+        true
     }
 
     /// Where else `claim`, which is free here, is held by somebody who is set up differently, for people.

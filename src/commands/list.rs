@@ -6,7 +6,6 @@ use super::{context::Context, look::Seen};
 use crate::{
     claim::claim_ref::ClaimRef,
     cli,
-    held::{HeldRecord, Records},
     output::{ClaimReport, Shown},
     settings::ReleaseBy,
     verdict::Verdict,
@@ -28,21 +27,18 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         })
         .collect();
     claims.sort_by_cached_key(|(claim, _)| order(claim));
-    let records = context.records(None);
+    let records = context.by_claim();
     let ids: Vec<ObjectId> = claims.iter().map(|(_, id)| *id).collect();
     // A name alone does not tell whether its claim was released by a mark.
     let read = args.long || context.stage.settings.release == ReleaseBy::Mark;
-    let found = context.records_at(&ids, &records, read);
+    let found = context.records_at(&ids, &records.own(), read);
     let rows = claims.into_iter().filter_map(|(claim, id)| {
         let record = found.get(&id).cloned().unwrap_or(Shown::Unasked);
         let seen = Seen { id, record, commit: None, symref: None, request: None };
         if seen.released().is_some() {
             return None;
         }
-        let of_it = |record: &&HeldRecord| *claim.full() == *record.refname;
-        let own = records.own.iter().filter(of_it).cloned().collect();
-        let own = Records { own, ..Records::default() };
-        Some(context.report(&claim, Verdict::Listed, Some(&seen), &own))
+        Some(context.report(&claim, Verdict::Listed, Some(&seen), &records.of(&claim)))
     });
     Ok(rows.collect())
 }

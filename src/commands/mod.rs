@@ -9,6 +9,7 @@ mod context;
 mod doctor;
 mod list;
 mod look;
+mod looks;
 pub mod man;
 mod names;
 mod over;
@@ -100,8 +101,8 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
             Ask::Take(args) => take::run(args, &mut context),
             Ask::Release(args) => release::run(args, &mut context),
             Ask::List(args) => list::run(args, &mut context),
-            Ask::Show(args) => show::run(args, &mut context),
-            Ask::Verify(args) => verify::run(args, &mut context),
+            Ask::Show(args) => show::run(args, &mut context).map_err(Into::into),
+            Ask::Verify(args) => verify::run(args, &mut context).map_err(Into::into),
             Ask::Renew(args) => renew::run(args, &mut context),
             Ask::Ask(args) => ask::run(args, &mut context),
             // Answered above: they have a report or an exit status of their own.

@@ -1,9 +1,12 @@
-//! Lists of names, one on a line, as people and their trackers' tools write them.
+//! Names of claims: those that were typed, and lists of them, one on a line, as people and their trackers' tools write them.
 //!
 //! A list is read as it streams by. What cannot be a name is an error with the number of its line, never skipped: a list
 //! that was misread in silence would narrow a report without anybody's knowing.
 
-use std::{collections::BTreeSet, io::BufRead};
+use std::{
+    collections::HashSet,
+    io::{self, BufRead},
+};
 
 use crate::claim::{claim_ref::ClaimRef, name::NameError, prefix::Prefix};
 
@@ -12,9 +15,18 @@ const LONGEST_LINE: usize = 64 * 1024;
 /// No tracker has so many issues, and the memory for their names is to be bounded.
 const MOST: usize = 1_000_000;
 
-/// A list that cannot be used.
+/// What is typed to have names read from standard input.
+pub const INPUT: &str = "-";
+
+/// Names that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
+    /// A word of the command line that is no name.
+    #[error(transparent)]
+    Typed(#[from] NameError),
+    /// There is nothing to answer for. It is no yes either: whatever was to write the names may have failed.
+    #[error("standard input names no claim")]
+    Nothing,
     /// A line that is no name.
     #[error("{list}, line {number}: {error}")]
     Name {
@@ -49,7 +61,41 @@ pub enum ListError {
     Twice,
 }
 
-/// The claims that are named in `input`; `list` is what people call it.
+/// The claims that `typed` names, in that order and each once; [`INPUT`] stands for those in standard input, which is not
+/// read before all other words make sense.
+///
+/// # Errors
+/// For what is no name, and where nothing is named at all.
+pub fn typed(typed: &[String], prefix: &Prefix) -> Result<Vec<ClaimRef>, ListError> {
+    let (before, after) = match typed.iter().position(|word| word == INPUT) {
+        Some(at) => (&typed[..at], &typed[at + 1..]),
+        None => (typed, &[][..]),
+    };
+    if after.iter().any(|word| word == INPUT) {
+        return Err(ListError::Twice);
+    }
+    let parse = |words: &[String]| -> Result<Vec<ClaimRef>, NameError> {
+        words.iter().map(|word| ClaimRef::typed(prefix, word)).collect()
+    };
+    let (mut names, after) = (parse(before)?, parse(after)?);
+    if names.len() < typed.len() {
+        names.extend(from_input(prefix)?);
+    }
+    names.extend(after);
+    let mut known = HashSet::new();
+    names.retain(|name| known.insert(name.clone()));
+    if names.is_empty() { Err(ListError::Nothing) } else { Ok(names) }
+}
+
+/// The claims that are named in standard input.
+///
+/// # Errors
+/// As for [`read`].
+pub fn from_input(prefix: &Prefix) -> Result<Vec<ClaimRef>, ListError> {
+    read(io::stdin().lock(), "standard input", prefix)
+}
+
+/// The claims that are named in `input`, in that order and each once; `list` is what people call it.
 ///
 /// # Errors
 /// For the first line that is no name, and where the list is too long to be one.
@@ -57,8 +103,8 @@ pub fn read(
     mut input: impl BufRead,
     list: &str,
     prefix: &Prefix,
-) -> Result<BTreeSet<ClaimRef>, ListError> {
-    let mut names = BTreeSet::new();
+) -> Result<Vec<ClaimRef>, ListError> {
+    let (mut names, mut known) = (Vec::new(), HashSet::new());
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -81,7 +127,9 @@ pub fn read(
             number,
             error,
         })?;
-        names.insert(name);
+        if known.insert(name.clone()) {
+            names.push(name);
+        }
         if names.len() > MOST {
             return Err(ListError::Many(list.into()));
         }
@@ -110,9 +158,10 @@ mod tests {
 
     #[test]
     fn a_name_on_a_line_and_comments_between() {
-        let text = b"# closed this week\n\n  42 \r\n#43\n#\n#comment\n\t# 44\nIssue-0042\nproj-1\n\
+        let text =
+            b"# closed this week\n\n  42 \r\n#43\n#\n#comment\n\t# 44\nIssue-0042\nproj-1\n42\n\
                      https://example.com/o/r/issues/7\nrefs/claims/Odd/one";
-        assert_eq!(names(text).unwrap(), ["Odd/one", "issue-42", "issue-43", "issue-7", "proj-1"]);
+        assert_eq!(names(text).unwrap(), ["issue-42", "issue-43", "proj-1", "issue-7", "Odd/one"]);
         assert_eq!(names("\u{feff}42\r\n43\r\n".as_bytes()).unwrap(), ["issue-42", "issue-43"]);
         assert!(names("42\n\u{feff}43\n".as_bytes()).is_err());
         assert_eq!(names(b"").unwrap(), [""; 0]);

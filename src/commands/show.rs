@@ -1,8 +1,15 @@
-//! `show`: everything that a claim's record says, and how it came to that.
+//! `show`: everything that the records of claims say, and how it came to that.
 
 use std::collections::HashMap;
 
-use super::{context::Context, look::Seen};
+use gix::ObjectId;
+
+use super::{
+    context::Context,
+    look::Seen,
+    looks::Look,
+    names::{self, ListError},
+};
 use crate::{
     claim::{
         chain::{self, Chain},
@@ -12,20 +19,30 @@ use crate::{
     cli,
     output::{ClaimReport, History},
     verdict::Verdict,
+    wire::{LinkError, Protocol},
 };
 
 /// So many commits of a claim's history are read: enough for a person, and no burden however often it was renewed.
 const MOST: usize = 100;
 
-/// Shows one claim, however its ref is spelled.
-pub fn run(args: &cli::Show, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
-    let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
-    let records = context.records(Some(&claim));
-    let report = match context.look(&claim, &records) {
+/// After so many histories that could not be read the remote is not asked for more of them.
+const MOST_FAILURES: usize = 3;
+
+/// Shows the claims that are named, however their refs are spelled.
+pub fn run(args: &cli::Show, context: &mut Context<'_>) -> Result<Vec<ClaimReport>, ListError> {
+    let claims = names::typed(&args.names, &context.stage.settings.prefix)?;
+    let looks = context.looks(claims);
+    let mut histories = Histories::default();
+    Ok(looks.into_iter().map(|look| answer(look, &mut histories, context)).collect())
+}
+
+fn answer(look: Look, histories: &mut Histories, context: &mut Context<'_>) -> ClaimReport {
+    let Look { claim, records, seen, elsewhere } = look;
+    match seen {
         Err(error) => context.report_failure(&claim, error),
         Ok(None) => {
             let mut report = context.report(&claim, Verdict::Free, None, &records);
-            report.hints.extend(context.elsewhere(&claim));
+            report.hints.extend(elsewhere.map(|other| context.differs(&other)));
             report
         }
         Ok(Some(seen)) => {
@@ -40,29 +57,78 @@ pub fn run(args: &cli::Show, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
                         .into(),
                 );
             }
-            report.history = history(&seen, context);
+            report.history = histories.of(&claim, &seen, context);
             report
         }
-    };
-    Ok(vec![report])
+    }
 }
 
-/// What led to the record that was seen. A record without a parent tells it all; others cost one more exchange.
-fn history(seen: &Seen, context: &mut Context<'_>) -> History {
-    let (Some(Reading::Claim(_)), Some(tip)) = (seen.record.reading(), &seen.commit) else {
-        return History::Unasked;
-    };
-    let read = match chain::first_parent(tip) {
-        Some(parent) => context.link.history(seen.id, parent, MOST - 1),
-        None => Ok(HashMap::new()),
-    };
+/// The histories of several claims, asked for one after the other on the connection that listed them.
+#[derive(Default)]
+struct Histories {
+    asked: usize,
+    failures: usize,
+    /// Why no more are asked for.
+    ended: Option<LinkError>,
+}
+
+impl Histories {
+    /// What led to the record that was seen. A record without a parent tells it all; others cost one more exchange.
+    fn of(&mut self, claim: &ClaimRef, seen: &Seen, context: &mut Context<'_>) -> History {
+        let (Some(Reading::Claim(_)), Some(tip)) = (seen.record.reading(), &seen.commit) else {
+            return History::Unasked;
+        };
+        let read = match chain::first_parent(tip) {
+            Some(parent) => self.read(claim, seen.id, parent, context),
+            None => Ok(HashMap::new()),
+        };
+        told(seen.id, tip, read, context)
+    }
+
+    fn read(
+        &mut self,
+        claim: &ClaimRef,
+        tip: ObjectId,
+        parent: ObjectId,
+        context: &mut Context<'_>,
+    ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
+        let by_name = context.link.spoken().is_some_and(|it| it.protocol == Protocol::Helper);
+        // A helper that fetches by itself does so by the names of one listing, and once.
+        let listed = if by_name && self.asked > 0 {
+            context.link.list(&[claim.full()]).map(drop)
+        } else {
+            Ok(())
+        };
+        self.asked += 1;
+        let read = listed.and_then(|()| context.link.history(tip, parent, MOST - 1));
+        if let Err(error) = &read {
+            self.failures += 1;
+            // The time is up for all of them.
+            if matches!(error, LinkError::TimedOut(_)) || self.failures >= MOST_FAILURES {
+                self.ended = Some(error.clone());
+            }
+        }
+        read
+    }
+}
+
+/// The history that ends in the commit `tip`, out of those that were `read`.
+fn told(
+    id: ObjectId,
+    tip: &[u8],
+    read: Result<HashMap<ObjectId, Vec<u8>>, LinkError>,
+    context: &Context<'_>,
+) -> History {
     let mut commits = match read {
         Ok(commits) => commits,
         Err(error) => return History::NotRead(error.to_string()),
     };
-    commits.insert(seen.id, tip.clone());
+    commits.insert(id, tip.to_vec());
     // What the clone has, the remote was asked to leave out.
-    let line = chain::line(seen.id, MOST, |id| {
+    let line = chain::line(id, MOST, |id| {
         commits.remove(&id).or_else(|| context.stage.checkout.find_commit(&id))
     });
     History::Read(Chain::of(&line))

@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     fs::File,
-    io::{self, BufReader},
+    io::BufReader,
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,7 +19,7 @@ use super::{
     context::Context,
     list::NotListed,
     look::{Request, Seen},
-    names::{self, ListError},
+    names::{self, INPUT, ListError},
 };
 use crate::{
     claim::{
@@ -28,9 +28,7 @@ use crate::{
         record::{Reading, Record},
         staleness::{self, Finding, Limits},
     },
-    cli, escape,
-    held::{HeldRecord, Records},
-    identity,
+    cli, escape, identity,
     output::{
         ClaimReport, Detail, Shown,
         stale::{Assessment, BranchNow, Survey},
@@ -90,30 +88,28 @@ struct Lists {
 
 impl Lists {
     fn read(args: &cli::Stale, prefix: &Prefix) -> anyhow::Result<Self> {
-        const INPUT: &str = "-";
         let of_names = args.names.iter().filter(|name| *name == INPUT).count();
         let of_closed = args.closed.as_ref().is_some_and(|file| file.as_os_str() == INPUT);
         if of_names + usize::from(of_closed) > 1 {
             return Err(ListError::Twice.into());
         }
-        let standard_input = || names::read(io::stdin().lock(), "standard input", prefix);
         let mut names = (!args.names.is_empty()).then(BTreeSet::new);
         if let Some(names) = &mut names {
             for name in args.names.iter().filter(|name| *name != INPUT) {
                 names.insert(ClaimRef::typed(prefix, name)?);
             }
             if of_names > 0 {
-                names.append(&mut standard_input()?);
+                names.extend(names::from_input(prefix)?);
             }
         }
         let closed = match &args.closed {
             None => None,
-            Some(_) if of_closed => Some(standard_input()?),
+            Some(_) if of_closed => Some(names::from_input(prefix)?.into_iter().collect()),
             Some(path) => {
                 let list = format!("--closed {}", path.display());
                 let file = File::open(path)
                     .map_err(|error| ListError::Unread { list: list.clone(), error })?;
-                Some(names::read(BufReader::new(file), &list, prefix)?)
+                Some(names::read(BufReader::new(file), &list, prefix)?.into_iter().collect())
             }
         };
         Ok(Self { names, closed })
@@ -149,7 +145,7 @@ fn listed(
         .flat_map(|(claim, found)| [Some(found.id), request_to(claim)])
         .flatten()
         .collect();
-    let found = context.records_at(&of_interest, &records, true);
+    let found = context.records_at(&of_interest, &records.own, true);
     let record = |id| found.get(&id).cloned().unwrap_or(Shown::Unasked);
     let seen = claims.into_iter().map(|(claim, Advertised { id, symref, .. })| {
         let request =
@@ -174,16 +170,13 @@ fn judged(
     limits: &Limits,
     context: &Context<'_>,
 ) -> Vec<Judged> {
-    let records = context.records(None);
+    let records = context.by_claim();
     let host = identity::host();
     let held = found
         .into_iter()
         .filter(|(_, seen)| seen.record.reading().and_then(Reading::released).is_none());
     let judged = held.map(|(claim, seen)| {
-        let of_it = |record: &&HeldRecord| *claim.full() == *record.refname;
-        let own = records.own.iter().filter(of_it).cloned().collect();
-        let own = Records { own, ..Records::default() };
-        let report = context.report(&claim, Verdict::Listed, Some(&seen), &own);
+        let report = context.report(&claim, Verdict::Listed, Some(&seen), &records.of(&claim));
         let reading = match &seen.record {
             Shown::Read(reading) => Ok(reading),
             Shown::NotRead(why) => Err(why.as_str()),

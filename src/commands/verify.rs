@@ -1,18 +1,27 @@
-//! `verify`: is it still ours?
+//! `verify`: are they still ours?
 
-use super::{context::Context, look};
-use crate::{claim::claim_ref::ClaimRef, cli, output::ClaimReport, verdict::Verdict};
+use super::{
+    context::Context,
+    look,
+    looks::Look,
+    names::{self, ListError},
+};
+use crate::{cli, output::ClaimReport, verdict::Verdict};
 
-/// Asks the remote about one claim, and compares with what this clone can prove.
-pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
-    let claim = ClaimRef::typed(&context.stage.settings.prefix, &args.name)?;
-    let records = context.records(Some(&claim));
-    let seen = match context.look(&claim, &records) {
+/// Asks the remote about the claims that are named, and compares with what this clone can prove.
+pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> Result<Vec<ClaimReport>, ListError> {
+    let claims = names::typed(&args.names, &context.stage.settings.prefix)?;
+    Ok(context.looks(claims).into_iter().map(|look| answer(look, context)).collect())
+}
+
+fn answer(look: Look, context: &Context<'_>) -> ClaimReport {
+    let Look { claim, records, seen, elsewhere } = look;
+    let seen = match seen {
         Ok(seen) => seen,
         Err(error) => {
             let mut report = context.report_failure(&claim, error);
             report.hints.extend(context.unsure(&report, &records));
-            return Ok(vec![report]);
+            return report;
         }
     };
     if let Some(seen) = &seen
@@ -27,7 +36,7 @@ pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> anyhow::Result<Vec<
     }
     report.hints.extend(context.unsure(&report, &records));
     if report.verdict == Verdict::Free {
-        report.hints.extend(context.elsewhere(&claim));
+        report.hints.extend(elsewhere.map(|other| context.differs(&other)));
     }
-    Ok(vec![report])
+    report
 }

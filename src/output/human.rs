@@ -27,8 +27,21 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
         Detail::Stale(survey) => return stale::tell(report, survey, ui, now),
         Detail::Verdicts | Detail::Whole => {}
     }
+    // What is so for all of them is told once, and of what is so for one it is said which.
+    let alike = report.claims.windows(2).all(|two| two[0].verdict == two[1].verdict);
+    let named = |claim: &ClaimReport, text: String| {
+        if alike { text } else { format!("{}: {text}", line(&claim.claim.short())) }
+    };
+    let mut before: Option<&ClaimReport> = None;
     for claim in &report.claims {
+        let last = before.replace(claim);
+        let again = matches!(claim.verdict, Verdict::Refused(_) | Verdict::Unknown(_))
+            && last.is_some_and(|last| last.verdict == claim.verdict);
+        if report.detail == Detail::Whole && last.is_some() {
+            ui.result("");
+        }
         match &claim.verdict {
+            _ if again => {}
             Verdict::Shown(_) => {
                 for (label, text) in facts(claim, now) {
                     ui.result(&format!("{label:<8} {text}"));
@@ -55,10 +68,10 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
                 tell_facts(claim, ui, now);
             }
             Verdict::Refused(reason) => {
-                ui.error(&format!("the remote refuses: {}", because(reason, ui)));
+                ui.error(&named(claim, format!("the remote refuses: {}", because(reason, ui))));
             }
             Verdict::Unknown(reason) => {
-                ui.error(&format!("could not tell: {}", because(reason, ui)));
+                ui.error(&named(claim, format!("could not tell: {}", because(reason, ui))));
             }
             // Only a claim that was cleared by its id was looked at before.
             Verdict::Released if claim.record.reading().is_some() => {
@@ -98,7 +111,9 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
             }
         }
         for hint in &claim.hints {
-            ui.hint(&line(hint));
+            if !(again && last.is_some_and(|last| last.hints.contains(hint))) {
+                ui.hint(&named(claim, line(hint).into_owned()));
+            }
         }
         ui.result(&verdict(claim, ui));
     }

@@ -129,6 +129,7 @@ impl Report {
 
     /// The verdict whose exit status that is.
     pub fn word(&self) -> &'static str {
+        let exit = self.exit();
         match self.detail {
             Detail::Table => Verdict::Listed.word(),
             Detail::Stale(_) if self.stale() > 0 => "stale",
@@ -137,7 +138,7 @@ impl Report {
                 .claims
                 .iter()
                 .rev()
-                .find(|claim| claim.verdict.exit() == self.exit())
+                .find(|claim| claim.verdict.exit() == exit)
                 .map_or(Verdict::Released.word(), |claim| claim.verdict.word()),
         }
     }
