@@ -485,12 +485,19 @@ _git__claim() {
             return 0
             ;;
         git__claim__subcmd__take)
-            opts="-q -h --any --note --branch --as --wait --ask --process --heartbeat --resume --over --reason --remote --timeout --json --quiet --color --help"
+            opts="-q -h --any --limit --shuffle --one-by-one --note --branch --as --wait --ask --process --heartbeat --resume --over --reason --remote --timeout --json --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --limit)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --note)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then

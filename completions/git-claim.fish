@@ -45,6 +45,7 @@ complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "run" -d 'Run a 
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "ask" -d 'Ask the holder of a claim to stop'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "man" -d 'Print the manual page'
 complete -c git-claim -n "__fish_git_claim_needs_command" -f -a "completions" -d 'Print the completions for a shell'
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l limit -d 'With --any: take up to so many' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l note -d 'Why, in a line for people' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l branch -d 'The branch that the work will be on, for people' -r -f
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l as -d 'Who holds the claim, if not your git identity' -r -f
@@ -60,6 +61,8 @@ complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l color -d 'W
 always\t'Always'
 never\t'Never'"
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l any -d 'Of several names, take the first that is free'
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l shuffle -d 'With --any: try them in a random order'
+complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l one-by-one -d 'Take several one after the other, or none'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l resume -d 'Say yes if this clone holds it already'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -l json -d 'Print one JSON object instead of text'
 complete -c git-claim -n "__fish_git_claim_using_subcommand take" -s q -l quiet -d 'Print nothing but errors; the exit status is the answer'

@@ -327,7 +327,9 @@ pub struct Take {
     /// An issue (42, #42, issue-42, its URL) or another key
     ///
     /// An issue (`42`, `#42`, `issue-42`, a URL that ends in `/issues/42`) or another key of lower-case letters,
-    /// digits, `.`, `_` and `-`. One thing has one spelling on the remote, always.
+    /// digits, `.`, `_` and `-`. One thing has one spelling on the remote, always. Several are taken all at once or none of
+    /// them. `-` reads names from standard input, one on a line; blank lines and lines that begin with `#` and no number are
+    /// left out.
     #[arg(value_name = "NAME", value_hint = ValueHint::Other, required = true)]
     pub names: Vec<String>,
 
@@ -398,9 +400,9 @@ pub struct Take {
 /// `git claim release`.
 #[derive(Debug, Clone, Args)]
 pub struct Release {
-    /// The claim to give back
+    /// The claims to give back; `-` reads names from standard input
     #[arg(value_name = "NAME", value_hint = ValueHint::Other, required_unless_present = "all", conflicts_with = "all")]
-    pub name: Option<String>,
+    pub names: Vec<String>,
 
     /// Release every claim of this clone on the remote
     #[arg(long)]
@@ -408,8 +410,8 @@ pub struct Release {
 
     /// Release somebody else's claim, if its id is still ID
     ///
-    /// Release somebody else's claim, if its id is still ID: 7 or more hex digits, as a report showed them.
-    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "name", conflicts_with = "all")]
+    /// Release somebody else's claim, if its id is still ID: 7 or more hex digits, as a report showed them. For one NAME.
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other, requires = "names", conflicts_with = "all")]
     pub expect: Option<String>,
 }
 
@@ -479,7 +481,7 @@ pub struct Verify {
 /// `git claim renew`.
 #[derive(Debug, Clone, Args)]
 pub struct Renew {
-    /// The claims to renew
+    /// The claims to renew; `-` reads names from standard input
     #[arg(value_name = "NAME", value_hint = ValueHint::Other, required = true)]
     pub names: Vec<String>,
 }

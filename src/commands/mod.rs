@@ -47,11 +47,11 @@ use crate::{
 use context::{Context, NoClone};
 use doctor::{Audience, Overheard};
 use list::NotListed;
-use names::ListError;
+use names::{ListError, OnlyOne};
 use over::NoReason;
 use run::Finish;
 use stage::Stage;
-use take::{NoPromise, OnlyOne};
+use take::NoPromise;
 
 /// Does what was typed, tells the outcome, and gives the exit status for it.
 pub fn run(cli: &Cli) -> ExitCode {
@@ -103,7 +103,7 @@ fn answered(global: &Global, ask: &Ask, ui: &Ui) -> Exit {
             Ask::List(args) => list::run(args, &mut context),
             Ask::Show(args) => show::run(args, &mut context).map_err(Into::into),
             Ask::Verify(args) => verify::run(args, &mut context).map_err(Into::into),
-            Ask::Renew(args) => renew::run(args, &mut context),
+            Ask::Renew(args) => renew::run(args, &mut context).map_err(Into::into),
             Ask::Ask(args) => ask::run(args, &mut context),
             // Answered above: they have a report or an exit status of their own.
             Ask::Doctor(_) | Ask::Run(_) => Ok(Vec::new()),

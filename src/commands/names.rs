@@ -5,10 +5,11 @@
 
 use std::{
     collections::HashSet,
+    hash::Hash,
     io::{self, BufRead},
 };
 
-use crate::claim::{claim_ref::ClaimRef, name::NameError, prefix::Prefix};
+use crate::claim::name::NameError;
 
 /// A line longer than this holds no name, nor a comment that anybody wrote.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -61,12 +62,20 @@ pub enum ListError {
     Twice,
 }
 
-/// The claims that `typed` names, in that order and each once; [`INPUT`] stands for those in standard input, which is not
-/// read before all other words make sense.
+/// An option about one commit, and several names.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} names one commit, so there can be one NAME only")]
+pub struct OnlyOne(pub &'static str);
+
+/// What `typed` names, as `parse` reads a name, in that order and each once; [`INPUT`] stands for what is named in standard
+/// input, which is not read before all other words make sense.
 ///
 /// # Errors
 /// For what is no name, and where nothing is named at all.
-pub fn typed(typed: &[String], prefix: &Prefix) -> Result<Vec<ClaimRef>, ListError> {
+pub fn typed<T: Clone + Eq + Hash>(
+    typed: &[String],
+    parse: impl Fn(&str) -> Result<T, NameError>,
+) -> Result<Vec<T>, ListError> {
     let (before, after) = match typed.iter().position(|word| word == INPUT) {
         Some(at) => (&typed[..at], &typed[at + 1..]),
         None => (typed, &[][..]),
@@ -74,12 +83,12 @@ pub fn typed(typed: &[String], prefix: &Prefix) -> Result<Vec<ClaimRef>, ListErr
     if after.iter().any(|word| word == INPUT) {
         return Err(ListError::Twice);
     }
-    let parse = |words: &[String]| -> Result<Vec<ClaimRef>, NameError> {
-        words.iter().map(|word| ClaimRef::typed(prefix, word)).collect()
-    };
-    let (mut names, after) = (parse(before)?, parse(after)?);
-    if names.len() < typed.len() {
-        names.extend(from_input(prefix)?);
+    let all = |words: &[String]| words.iter().map(|word| parse(word)).collect();
+    let names: Result<Vec<T>, NameError> = all(before);
+    let after_input: Result<Vec<T>, NameError> = all(after);
+    let (mut names, after) = (names?, after_input?);
+    if names.len() + after.len() < typed.len() {
+        names.extend(from_input(&parse)?);
     }
     names.extend(after);
     let mut known = HashSet::new();
@@ -87,23 +96,25 @@ pub fn typed(typed: &[String], prefix: &Prefix) -> Result<Vec<ClaimRef>, ListErr
     if names.is_empty() { Err(ListError::Nothing) } else { Ok(names) }
 }
 
-/// The claims that are named in standard input.
+/// What is named in standard input.
 ///
 /// # Errors
 /// As for [`read`].
-pub fn from_input(prefix: &Prefix) -> Result<Vec<ClaimRef>, ListError> {
-    read(io::stdin().lock(), "standard input", prefix)
+pub fn from_input<T: Clone + Eq + Hash>(
+    parse: impl Fn(&str) -> Result<T, NameError>,
+) -> Result<Vec<T>, ListError> {
+    read(io::stdin().lock(), "standard input", parse)
 }
 
-/// The claims that are named in `input`, in that order and each once; `list` is what people call it.
+/// What is named in `input`, as `parse` reads a name, in that order and each once; `list` is what people call it.
 ///
 /// # Errors
 /// For the first line that is no name, and where the list is too long to be one.
-pub fn read(
+pub fn read<T: Clone + Eq + Hash>(
     mut input: impl BufRead,
     list: &str,
-    prefix: &Prefix,
-) -> Result<Vec<ClaimRef>, ListError> {
+    parse: impl Fn(&str) -> Result<T, NameError>,
+) -> Result<Vec<T>, ListError> {
     let (mut names, mut known) = (Vec::new(), HashSet::new());
     let mut line = Vec::new();
     for number in 1.. {
@@ -122,11 +133,8 @@ pub fn read(
         // Some systems begin their files so.
         let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let Some(typed) = name_in(line) else { continue };
-        let name = ClaimRef::typed(prefix, typed).map_err(|error| ListError::Name {
-            list: list.into(),
-            number,
-            error,
-        })?;
+        let name =
+            parse(typed).map_err(|error| ListError::Name { list: list.into(), number, error })?;
         if known.insert(name.clone()) {
             names.push(name);
         }
@@ -149,9 +157,11 @@ fn name_in(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::{claim_ref::ClaimRef, prefix::Prefix};
 
     fn names(text: &[u8]) -> Result<Vec<String>, String> {
-        let read = read(text, "standard input", &Prefix::default());
+        let prefix = Prefix::default();
+        let read = read(text, "standard input", |name| ClaimRef::typed(&prefix, name));
         read.map(|names| names.iter().map(|name| name.short().into_owned()).collect())
             .map_err(|error| error.to_string())
     }

@@ -9,6 +9,7 @@ use super::{
     ask,
     context::Context,
     look::{self, Request, Seen},
+    names::{self, OnlyOne},
     swap::{self, Bond, Looked, Outcome, Swap},
 };
 use crate::{
@@ -27,17 +28,20 @@ use crate::{
     wire::Tip,
 };
 
-/// Releases one claim, or all of this clone.
+/// Releases the claims that are named, or all of this clone.
 pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
-    let prefix = &context.stage.settings.prefix;
-    let Some(name) = &args.name else {
+    if args.all {
         return all(context);
-    };
-    let claim = ClaimRef::typed(prefix, name)?;
-    Ok(match &args.expect {
-        Some(expect) => vec![named(&claim, &Abbreviated::parse(expect)?, context)?],
-        None => own(slice::from_ref(&claim), &[context.records(Some(&claim))], context),
-    })
+    }
+    let prefix = &context.stage.settings.prefix;
+    let claims = names::typed(&args.names, |name| ClaimRef::typed(prefix, name))?;
+    if let Some(expect) = &args.expect {
+        let [claim] = claims.as_slice() else { return Err(OnlyOne("--expect").into()) };
+        return Ok(vec![named(claim, &Abbreviated::parse(expect)?, context)?]);
+    }
+    let by_claim = context.by_claim();
+    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
+    Ok(own(&claims, &records, context))
 }
 
 /// Releases what is on record here, in one push.
@@ -59,7 +63,8 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     if records.strangers {
         context.stage.ui().warn("there are records of another clone here, of which this one is a copy: they prove nothing");
     }
-    let each: Vec<Records> = claims.iter().map(|claim| context.records(Some(claim))).collect();
+    let by_claim = context.by_claim();
+    let each: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
     let mut reports = own(&claims, &each, context);
     // A take that never landed left a record of an attempt, not a claim.
     let won = |claim: &ClaimRef| {

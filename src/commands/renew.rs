@@ -4,8 +4,9 @@ use gix::ObjectId;
 
 use super::{
     context::Context,
-    look,
-    swap::{self, Swap},
+    look::{self, Seen},
+    names::{self, ListError},
+    swap::{self, Bond, Outcome, Swap},
 };
 use crate::{
     claim::{
@@ -20,24 +21,45 @@ use crate::{
     verdict::{Act, Verdict},
 };
 
-/// Renews claims of this clone, one after the other. A name that makes no sense keeps all of them from being renewed.
-pub fn run(args: &cli::Renew, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
+/// Renews claims of this clone, in one push. A name that makes no sense keeps all of them from being renewed.
+pub fn run(args: &cli::Renew, context: &mut Context<'_>) -> Result<Vec<ClaimReport>, ListError> {
     let prefix = &context.stage.settings.prefix;
-    let claims = args.names.iter().map(|name| ClaimRef::typed(prefix, name));
-    let claims = claims.collect::<Result<Vec<_>, _>>()?;
-    Ok(claims.iter().map(|claim| one(claim, context)).collect())
+    let claims = names::typed(&args.names, |name| ClaimRef::typed(prefix, name))?;
+    let by_claim = context.by_claim();
+    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
+    let mut reports: Vec<Option<ClaimReport>> = vec![None; claims.len()];
+    let known = records.iter().enumerate().filter_map(|(at, records)| {
+        let ours = on_record(records)?;
+        Some((at, claims[at].clone(), records.clone(), ours))
+    });
+    let known: Vec<(usize, ClaimRef, Records, Ours)> = known.collect();
+    renew_at(known, &mut reports, context);
+    // Where the newest record is not of the take that stands there, ask which of ours is.
+    let doubtful = |report: &ClaimReport| matches!(report.verdict, Verdict::Lost(_)) && report.mine;
+    let open = |at: &usize| reports[*at].as_ref().is_none_or(doubtful);
+    let open: Vec<usize> = (0..claims.len()).filter(open).collect();
+    let asked: Vec<(&ClaimRef, &Records)> =
+        open.iter().map(|at| (&claims[*at], &records[*at])).collect();
+    let mut found = Vec::new();
+    for (at, ours) in open.iter().zip(on_remote(&asked, context)) {
+        match ours {
+            Ok(ours) => found.push((*at, claims[*at].clone(), records[*at].clone(), ours)),
+            Err(report) => reports[*at] = Some(*report),
+        }
+    }
+    renew_at(found, &mut reports, context);
+    Ok(reports.into_iter().flatten().collect())
 }
 
-fn one(claim: &ClaimRef, context: &mut Context<'_>) -> ClaimReport {
-    let records = context.records(Some(claim));
-    let by_record = on_record(&records).map(|ours| renew(claim, &records, ours, context).report);
-    match by_record {
-        // Where the newest record is not of the take that stands there, ask which of ours is.
-        Some(report) if !(matches!(report.verdict, Verdict::Lost(_)) && report.mine) => report,
-        _ => match on_remote(claim, &records, context) {
-            Ok(ours) => renew(claim, &records, ours, context).report,
-            Err(report) => *report,
-        },
+fn renew_at(
+    these: Vec<(usize, ClaimRef, Records, Ours)>,
+    reports: &mut [Option<ClaimReport>],
+    context: &mut Context<'_>,
+) {
+    let places: Vec<usize> = these.iter().map(|(at, ..)| *at).collect();
+    let these = these.into_iter().map(|(_, claim, records, ours)| (claim, records, ours));
+    for (at, renewal) in places.into_iter().zip(renew(these.collect(), context)) {
+        reports[at] = Some(renewal.report);
     }
 }
 
@@ -58,31 +80,40 @@ fn on_record(records: &Records) -> Option<Ours> {
     })
 }
 
-/// The claim as the remote has it; or the report that it is not ours.
+/// Each claim as the remote has it; or the report that it is not ours. Nothing is asked about none.
 fn on_remote(
-    claim: &ClaimRef,
-    records: &Records,
+    claims: &[(&ClaimRef, &Records)],
     context: &mut Context<'_>,
-) -> Result<Ours, Box<ClaimReport>> {
-    let seen = match context.look(claim, records) {
+) -> Vec<Result<Ours, Box<ClaimReport>>> {
+    if claims.is_empty() {
+        return Vec::new();
+    }
+    let seen = match context.look_each(claims) {
         Ok(seen) => seen,
         Err(error) => {
-            return Err(Box::new(unsure(context.report_failure(claim, error), records, context)));
+            let failed = |(claim, records): &(&ClaimRef, &Records)| {
+                let report = context.report_failure(claim, error.clone());
+                Err(Box::new(unsure(report, records, context)))
+            };
+            return claims.iter().map(failed).collect();
         }
     };
-    let ours = seen.as_ref().and_then(|seen| {
-        Some(Ours {
-            proof: seen.proof(records)?.clone(),
-            tip: seen.id,
-            commit: seen.commit.clone()?,
+    let ours = |((claim, records), seen): (&(&ClaimRef, &Records), Option<Seen>)| {
+        let ours = seen.as_ref().and_then(|seen| {
+            Some(Ours {
+                proof: seen.proof(records)?.clone(),
+                tip: seen.id,
+                commit: seen.commit.clone()?,
+            })
+        });
+        ours.ok_or_else(|| {
+            let verdict = look::verdict(seen.as_ref(), records);
+            let mut report = context.report(claim, verdict, seen.as_ref(), records);
+            report.hints.extend(context.copied(claim, &report.verdict, records));
+            Box::new(unsure(report, records, context))
         })
-    });
-    ours.ok_or_else(|| {
-        let mut report =
-            context.report(claim, look::verdict(seen.as_ref(), records), seen.as_ref(), records);
-        report.hints.extend(context.copied(claim, &report.verdict, records));
-        Box::new(unsure(report, records, context))
-    })
+    };
+    claims.iter().zip(seen).map(ours).collect()
 }
 
 fn unsure(mut report: ClaimReport, records: &Records, context: &Context<'_>) -> ClaimReport {
@@ -103,44 +134,96 @@ pub struct Renewal {
 /// Renews the very take that `proof` is of.
 pub fn this_take(claim: &ClaimRef, proof: &HeldRecord, context: &mut Context<'_>) -> Renewal {
     let records = Records { own: vec![proof.clone()], ..Records::default() };
-    match on_record(&records) {
-        Some(ours) => renew(claim, &records, ours, context),
-        None => match on_remote(claim, &records, context) {
-            Ok(ours) => renew(claim, &records, ours, context),
-            Err(report) => Renewal { report: *report, proof: None, asked: None },
+    let ours = match on_record(&records) {
+        Some(ours) => Some(Ok(ours)),
+        None => on_remote(&[(claim, &records)], context).pop(),
+    };
+    let report = match ours {
+        Some(Ok(ours)) => match renew(vec![(claim.clone(), records, ours)], context).pop() {
+            Some(renewal) => return renewal,
+            None => None,
         },
-    }
+        Some(Err(report)) => Some(*report),
+        None => None,
+    };
+    let unknown = || Verdict::Unknown("there is no answer".into());
+    let report =
+        report.unwrap_or_else(|| context.report(claim, unknown(), None, &Records::default()));
+    Renewal { report, proof: None, asked: None }
 }
 
-fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<'_>) -> Renewal {
-    let Reading::Claim(record) = Reading::of_commit(&ours.commit) else {
+/// A renewal on its way.
+struct Going {
+    claim: ClaimRef,
+    records: Records,
+    ours: Ours,
+    renewed: Option<Box<Record>>,
+}
+
+/// Renews each of the claims, in one push.
+fn renew(claims: Vec<(ClaimRef, Records, Ours)>, context: &mut Context<'_>) -> Vec<Renewal> {
+    let now = context.now;
+    let all: Vec<Going> = claims
+        .into_iter()
+        .map(|(claim, records, ours)| {
+            let renewed = match Reading::of_commit(&ours.commit) {
+                Reading::Claim(record) => {
+                    Some(Box::new(Record { renewed_at: Some(now), ..*record }))
+                }
+                Reading::ByHand(_) | Reading::Unreadable(_) => None,
+            };
+            Going { claim, records, ours, renewed }
+        })
+        .collect();
+    let sent: Vec<&Going> = all.iter().filter(|one| one.renewed.is_some()).collect();
+    let author = Identity::gather(&context.stage.checkout, None).author;
+    let drafts: Vec<_> = sent
+        .iter()
+        .map(|one| {
+            let message = one.renewed.as_ref().map(|record| record.message()).unwrap_or_default();
+            let author = author.clone();
+            move |parent: Option<ObjectId>| Draft {
+                message: message.clone(),
+                author: author.clone(),
+                at: now,
+                parent,
+            }
+        })
+        .collect();
+    let swaps = sent.iter().zip(&drafts).map(|(one, draft)| Swap {
+        act: Act::Renew,
+        expected: Some(one.ours.tip),
+        base: Some(one.ours.commit.clone()),
+        draft: Some(draft),
+        others: Vec::new(),
+    });
+    // Another take of this clone has a text of its own, which this one's must not replace.
+    let this_take =
+        |one: &&Going| Records { own: vec![one.ours.proof.clone()], ..one.records.clone() };
+    let (claims, proofs): (Vec<ClaimRef>, Vec<Records>) =
+        sent.iter().map(|one| (one.claim.clone(), this_take(one))).unzip();
+    let mut places = context.refs(&claims, &proofs);
+    let outcomes = swap::drive_all(&mut places, swaps.collect(), Bond::Each);
+    let asked = std::mem::take(&mut places.asked);
+    let mut ends = outcomes.into_iter().zip(asked);
+    all.into_iter()
+        .map(|one| {
+            let end = one.renewed.is_some().then(|| ends.next()).flatten();
+            ended(one, end, context)
+        })
+        .collect()
+}
+
+/// Makes the clone's record say what became of a renewal, and reports it.
+fn ended(one: Going, end: Option<(Outcome, Option<ObjectId>)>, context: &Context<'_>) -> Renewal {
+    let Going { claim, records, ours, renewed } = one;
+    let (Some((outcome, asked)), Some(renewed)) = (end, renewed) else {
         let why = "the claim's own record cannot be read, so it cannot be renewed";
-        let report = context.report(claim, Verdict::Unknown(why.into()), None, records);
+        let report = context.report(&claim, Verdict::Unknown(why.into()), None, &records);
         return Renewal { report, proof: None, asked: None };
     };
-    let renewed = Record { renewed_at: Some(context.now), ..*record };
-    let identity = Identity::gather(&context.stage.checkout, None);
-    let now = context.now;
-    let draft = |parent: Option<ObjectId>| Draft {
-        message: renewed.message(),
-        author: identity.author.clone(),
-        at: now,
-        parent,
-    };
-    let swap = Swap {
-        act: Act::Renew,
-        expected: Some(ours.tip),
-        base: Some(ours.commit),
-        draft: Some(&draft),
-        others: Vec::new(),
-    };
-    // Another take of this clone has a text of its own, which this one's must not replace.
-    let this_take = Records { own: vec![ours.proof.clone()], ..records.clone() };
-    let mut place = context.place(claim, &this_take);
-    let outcome = swap::drive(&mut place, swap);
-    let asked = place.asked.pop().flatten();
     let seen = outcome.looked.seen();
-    let mut report = context.report(claim, outcome.verdict, seen, records);
+    let mut report = context.report(&claim, outcome.verdict, seen, &records);
     let mut proof = None;
     match report.verdict {
         Verdict::Renewed(id) => {
@@ -148,10 +231,10 @@ fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<
             let seen = seen.and_then(|seen| String::from_utf8(seen.commit.clone()?).ok());
             let tip = Some(id.to_string());
             let now = HeldRecord { tip, commit: outcome.commit.or(seen), ..ours.proof };
-            context.write(claim, &now);
+            context.write(&claim, &now);
             proof = Some(now);
             report.mine = true;
-            report.record = Shown::Read(Reading::Claim(Box::new(renewed)));
+            report.record = Shown::Read(Reading::Claim(renewed));
         }
         Verdict::Unknown(_) if outcome.pending => {
             let command = context.command(&format!("verify {}", claim.short()));
@@ -159,7 +242,7 @@ fn renew(claim: &ClaimRef, records: &Records, ours: Ours, context: &mut Context<
                 "the renewal may or may not have landed; whether the claim is yours: {command}"
             ));
         }
-        _ => report = unsure(report, records, context),
+        _ => report = unsure(report, &records, context),
     }
     Renewal { report, proof, asked }
 }

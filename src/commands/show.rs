@@ -30,7 +30,8 @@ const MOST_FAILURES: usize = 3;
 
 /// Shows the claims that are named, however their refs are spelled.
 pub fn run(args: &cli::Show, context: &mut Context<'_>) -> Result<Vec<ClaimReport>, ListError> {
-    let claims = names::typed(&args.names, &context.stage.settings.prefix)?;
+    let prefix = &context.stage.settings.prefix;
+    let claims = names::typed(&args.names, |name| ClaimRef::typed(prefix, name))?;
     let looks = context.looks(claims);
     let mut histories = Histories::default();
     Ok(looks.into_iter().map(|look| answer(look, &mut histories, context)).collect())

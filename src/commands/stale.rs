@@ -93,23 +93,24 @@ impl Lists {
         if of_names + usize::from(of_closed) > 1 {
             return Err(ListError::Twice.into());
         }
+        let parse = |name: &str| ClaimRef::typed(prefix, name);
         let mut names = (!args.names.is_empty()).then(BTreeSet::new);
         if let Some(names) = &mut names {
             for name in args.names.iter().filter(|name| *name != INPUT) {
-                names.insert(ClaimRef::typed(prefix, name)?);
+                names.insert(parse(name)?);
             }
             if of_names > 0 {
-                names.extend(names::from_input(prefix)?);
+                names.extend(names::from_input(parse)?);
             }
         }
         let closed = match &args.closed {
             None => None,
-            Some(_) if of_closed => Some(names::from_input(prefix)?.into_iter().collect()),
+            Some(_) if of_closed => Some(names::from_input(parse)?.into_iter().collect()),
             Some(path) => {
                 let list = format!("--closed {}", path.display());
                 let file = File::open(path)
                     .map_err(|error| ListError::Unread { list: list.clone(), error })?;
-                Some(names::read(BufReader::new(file), &list, prefix)?.into_iter().collect())
+                Some(names::read(BufReader::new(file), &list, parse)?.into_iter().collect())
             }
         };
         Ok(Self { names, closed })

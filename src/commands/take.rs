@@ -1,6 +1,6 @@
 //! `take`: create the ref, if nobody has; or a child of what is there, where that says that it is released.
 
-use std::{collections::HashSet, num::NonZeroUsize, thread};
+use std::{num::NonZeroUsize, thread};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
@@ -9,6 +9,7 @@ use super::{
     attempt::{Attempt, send_all},
     context::Context,
     look::{self, Seen},
+    names::{self, OnlyOne},
     over, release,
     some::How,
     swap::Bond,
@@ -30,15 +31,12 @@ use crate::{
     verdict::Verdict,
 };
 
-/// Takes one claim.
+/// Takes the claims that are named, or those of them that are to be had.
 pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
-    let names = args.names.iter().map(|name| ClaimName::parse(name));
-    let mut names = names.collect::<Result<Vec<_>, _>>()?;
     let heartbeat = args.heartbeat.as_deref().map(promise).transpose()?;
     let process = args.process.as_deref().map(process::typed).transpose()?;
     let since = context.now;
-    let mut twice = HashSet::new();
-    names.retain(|name| twice.insert(name.clone()));
+    let names = names::typed(&args.names, ClaimName::parse)?;
     let mut wanted: Vec<Wanted<'_>> = names
         .into_iter()
         .map(|name| {
@@ -46,8 +44,11 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
             Wanted { name, claiming: &args.claiming, heartbeat, process, since }
         })
         .collect();
+    if args.shuffle {
+        shuffle(&mut wanted);
+    }
     if let (Some(id), Some(reason)) = (&args.over, &args.reason) {
-        let [wanted] = wanted.as_slice() else { return Err(OnlyOne.into()) };
+        let [wanted] = wanted.as_slice() else { return Err(OnlyOne("--over").into()) };
         let claim = wanted.claim(&context.stage.settings.prefix);
         return Ok(vec![over::run(wanted, &claim, id, reason, context)?]);
     }
@@ -78,10 +79,14 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
     Ok(ours.into_iter().chain(taken.into_iter().map(|taken| taken.report)).collect())
 }
 
-/// Several names where one is to be taken over.
-#[derive(Debug, thiserror::Error)]
-#[error("--over names the one commit that is to be taken over, so there can be one NAME only")]
-pub struct OnlyOne;
+/// Puts them in an order of chance; without random numbers they stay as they are.
+fn shuffle<T>(all: &mut [T]) {
+    for end in (2..=all.len()).rev() {
+        let random = getrandom::u64().unwrap_or_default();
+        let chosen = usize::try_from(random % end as u64).unwrap_or_default();
+        all.swap(end - 1, chosen);
+    }
+}
 
 /// Which of several claims are to be had.
 fn how(args: &cli::Take, names: usize) -> How {

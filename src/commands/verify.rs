@@ -6,11 +6,12 @@ use super::{
     looks::Look,
     names::{self, ListError},
 };
-use crate::{cli, output::ClaimReport, verdict::Verdict};
+use crate::{claim::claim_ref::ClaimRef, cli, output::ClaimReport, verdict::Verdict};
 
 /// Asks the remote about the claims that are named, and compares with what this clone can prove.
 pub fn run(args: &cli::Verify, context: &mut Context<'_>) -> Result<Vec<ClaimReport>, ListError> {
-    let claims = names::typed(&args.names, &context.stage.settings.prefix)?;
+    let prefix = &context.stage.settings.prefix;
+    let claims = names::typed(&args.names, |name| ClaimRef::typed(prefix, name))?;
     Ok(context.looks(claims).into_iter().map(|look| answer(look, context)).collect())
 }
 
