@@ -24,6 +24,7 @@ mod records;
 mod regressions;
 mod remotes;
 mod run;
+mod several;
 mod stale;
 mod takeover;
 mod terminal;
