@@ -19,7 +19,7 @@ use crate::{
     cli,
     output::{ClaimReport, History},
     verdict::Verdict,
-    wire::{LinkError, Protocol},
+    wire::LinkError,
 };
 
 /// So many commits of a claim's history are read: enough for a person, and no burden however often it was renewed.
@@ -58,7 +58,7 @@ fn answer(look: Look, histories: &mut Histories, context: &mut Context<'_>) -> C
                         .into(),
                 );
             }
-            report.history = histories.of(&claim, &seen, context);
+            report.history = histories.of(&seen, context);
             report
         }
     }
@@ -67,7 +67,6 @@ fn answer(look: Look, histories: &mut Histories, context: &mut Context<'_>) -> C
 /// The histories of several claims, asked for one after the other on the connection that listed them.
 #[derive(Default)]
 struct Histories {
-    asked: usize,
     failures: usize,
     /// Why no more are asked for.
     ended: Option<LinkError>,
@@ -75,12 +74,12 @@ struct Histories {
 
 impl Histories {
     /// What led to the record that was seen. A record without a parent tells it all; others cost one more exchange.
-    fn of(&mut self, claim: &ClaimRef, seen: &Seen, context: &mut Context<'_>) -> History {
+    fn of(&mut self, seen: &Seen, context: &mut Context<'_>) -> History {
         let (Some(Reading::Claim(_)), Some(tip)) = (seen.record.reading(), &seen.commit) else {
             return History::Unasked;
         };
         let read = match chain::first_parent(tip) {
-            Some(parent) => self.read(claim, seen.id, parent, context),
+            Some(parent) => self.read(seen.id, parent, context),
             None => Ok(HashMap::new()),
         };
         told(seen.id, tip, read, context)
@@ -88,7 +87,6 @@ impl Histories {
 
     fn read(
         &mut self,
-        claim: &ClaimRef,
         tip: ObjectId,
         parent: ObjectId,
         context: &mut Context<'_>,
@@ -96,15 +94,7 @@ impl Histories {
         if let Some(error) = &self.ended {
             return Err(error.clone());
         }
-        let by_name = context.link.spoken().is_some_and(|it| it.protocol == Protocol::Helper);
-        // A helper that fetches by itself does so by the names of one listing, and once.
-        let listed = if by_name && self.asked > 0 {
-            context.link.list(&[claim.full()]).map(drop)
-        } else {
-            Ok(())
-        };
-        self.asked += 1;
-        let read = listed.and_then(|()| context.link.history(tip, parent, MOST - 1));
+        let read = context.link.history(tip, parent, MOST - 1);
         if let Err(error) = &read {
             self.failures += 1;
             // The time is up for all of them.

@@ -27,6 +27,9 @@ use super::{
 };
 use crate::claim::commit::Encoded;
 
+/// What is told where an atomic push cannot be had.
+pub const NOT_TOGETHER: &str = "the remote does not offer to move several refs together";
+
 /// The server's report on one command is a few lines; more is not a report.
 const LARGEST_REPORT: usize = 64 * 1024;
 
@@ -84,7 +87,7 @@ fn answers(
     {
         Some("the remote does not support deleting refs")
     } else if atomic && !greeting.capabilities.has("atomic") {
-        Some("the remote does not offer to move several refs together")
+        Some(NOT_TOGETHER)
     } else {
         None
     };

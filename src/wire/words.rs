@@ -106,6 +106,11 @@ pub fn no_conversation(said: &str, otherwise: &str) -> LinkError {
     }
 }
 
+/// Whether git's own client says that it has not sent an atomic push, which it ends over where the server does not offer it.
+pub fn not_atomic(said: &str) -> bool {
+    said.lines().any(|line| line == "fatal: the receiving end does not support --atomic push")
+}
+
 /// Whether a line is a gatekeeper's "not you" or "not this".
 fn turned_away(line: &BStr) -> bool {
     const SIGNS: &[&str] = &[

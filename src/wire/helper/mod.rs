@@ -30,8 +30,9 @@ use super::{
     deadline::Deadline,
     leavings::{Place, Sent},
     push::Sieve,
-    send_pack,
+    send_pack::{self, NOT_TOGETHER},
     session::{Session, find_refs, read_history, read_tips},
+    words,
 };
 use crate::{claim::chain, remote::Destination};
 use process::{Answer, Process};
@@ -201,7 +202,7 @@ impl<'a> Helper<'a> {
         let sieve = Sieve::new(push);
         let (refs, kind) = process.list(" for-push", |name| sieve.wants(name))?;
         Ok(sieve.carry_out(&refs, |edits| {
-            self.answers(process, edits, objects, kind)
+            self.answers(process, edits, push.atomic, objects, kind)
                 .unwrap_or_else(|error| vec![Reported::Unsent(error); edits.len()])
         }))
     }
@@ -211,6 +212,7 @@ impl<'a> Helper<'a> {
         &self,
         process: &mut Process,
         edits: &[&Edit<'_>],
+        atomic: bool,
         objects: &Place,
         kind: Kind,
     ) -> Result<Vec<Reported>, LinkError> {
@@ -248,6 +250,10 @@ impl<'a> Helper<'a> {
         {
             Ok(Answer::Ok) => Reported::Done(sent),
             Ok(Answer::Error(reason)) => Reported::Refused { sent, reason },
+            // Before it has sent anything.
+            Err(LinkError::Unreachable(said)) if atomic && words::not_atomic(&said) => {
+                Reported::Refused { sent: None, reason: NOT_TOGETHER.into() }
+            }
             Err(error) => Reported::Lost { sent, error },
         };
         Ok(edits.iter().zip(sent).map(answer).collect())
@@ -362,7 +368,11 @@ impl Link for Helper<'_> {
         most: usize,
     ) -> Result<HashMap<ObjectId, Vec<u8>>, LinkError> {
         let mut session = match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Listed(listed) => return self.fetch_history(&listed, tip, parent, most),
+            Open::Listed(listed) => {
+                let found = self.fetch_history(&listed, tip, parent, most);
+                self.open = Open::Listed(listed);
+                return found;
+            }
             Open::Session(session) => Some(*session),
             Open::Nothing => None,
         };
