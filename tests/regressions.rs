@@ -93,7 +93,7 @@ fn a_wrong_command_line_is_told_in_json_too() {
     for args in [
         &[][..],
         &["take"],
-        &["take", "1", "2"],
+        &["take", "1 2"],
         &["release"],
         &["release", "1", "--all"],
         &["frobnicate"],
