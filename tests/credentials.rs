@@ -100,11 +100,11 @@ fn a_password_in_the_url() {
     let sandbox = Sandbox::new();
     let Some((remote, clone)) = locked_out(&sandbox) else { return };
     let url = remote.url.replace("https://", &format!("https://alice:{}@", servers::PASSWORD));
-    clone.git(&["remote", "set-url", "origin", &url]);
+    clone.point_to(&url);
     gets_in_without_a_trace(&remote, &clone, &[]);
     // The claim is the same with or without the credentials in the URL: same remote, same record.
     let _ = clone.claim(&["take", "42"]).is(0, "claimed");
-    clone.git(&["remote", "set-url", "origin", &remote.url]);
+    clone.point_to(&remote.url);
     clone.set("http.extraHeader", &format!("Authorization: Basic {}", SECRETS[1]));
     let _ = clone.claim(&["verify", "42"]).is(0, "yours");
     // Nor is it told where something goes wrong.
@@ -114,7 +114,7 @@ fn a_password_in_the_url() {
         url.replace("origin.git", "nowhere.git"),
         url.replace("alice:", "bob:"),
     ] {
-        clone.git(&["remote", "set-url", "origin", &url]);
+        clone.point_to(&url);
         for args in [&["take", "1"][..], &["take", "1", "--json"], &["list"]] {
             let output = clone.claim(args);
             assert!(matches!(output.code, Some(69 | 77)), "{output}");

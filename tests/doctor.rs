@@ -299,7 +299,7 @@ fn nobody_may_write() {
         (remote.url.clone(), "403"),
     ] {
         remote.set("http.receivepack", if url == remote.url { "false" } else { "true" });
-        clone.git(&["remote", "set-url", "origin", &url]);
+        clone.point_to(&url);
         let (json, told) = examine(&clone, &[], 77, "F.+.....");
         nothing_left(&remote, &json);
         assert!(told.stdout.contains(words) && told.stdout.contains("credentials"), "{told}");
@@ -376,13 +376,9 @@ fn no_atomic(kind: Kind) {
 fn the_answers_get_lost() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
-    let Some(web) = servers::web() else { return };
-    remote.set("http.receivepack", "true");
     let clone = sandbox.clone(&remote, "a");
-    let proxy = Proxy::start(web.http, Mode::LosePushAnswers);
-    let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
-    let url = format!("http://127.0.0.1:{}/open/{below_root}", proxy.port);
-    clone.git(&["remote", "set-url", "origin", &url]);
+    let Some((proxy, url)) = Proxy::losing_answers(&remote) else { return };
+    clone.point_to(&url);
     let (json, told) = examine(&clone, &[], 0, "++++++++");
     nothing_left(&remote, &json);
     assert!(!warns(&json, "no atomic"), "{told}");
@@ -398,7 +394,7 @@ fn records_cannot_be_read() {
     let proxy = Proxy::start(servers::daemon(Daemon::Writable).unwrap(), Mode::CutFetches);
     let (_, path) = remote.url["git://".len()..].split_once('/').unwrap();
     let url = format!("git://127.0.0.1:{}/{path}", proxy.port);
-    clone.git(&["remote", "set-url", "origin", &url]);
+    clone.point_to(&url);
     let (json, _) = examine(&clone, &[], 69, "+++?++++");
     nothing_left(&remote, &json);
 }
@@ -508,7 +504,7 @@ fn which_remote_and_where_it_is_read() {
     let (json, told) = examine(&clone, &[], 0, "++++++++");
     assert!(warns(&json, "git config claim.remote upstream"), "{json}");
     assert!(!told.stderr.contains("hint"), "said once: {told}");
-    clone.git(&["remote", "set-url", "origin", "https://example.invalid/fork.git"]);
+    clone.point_to("https://example.invalid/fork.git");
     clone.git(&["remote", "set-url", "--push", "origin", &remote.url]);
     let (json, _) = examine(&clone, &[], 0, "++++++++");
     assert!(warns(&json, "https://example.invalid/fork.git"), "{json}");

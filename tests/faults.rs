@@ -7,7 +7,7 @@ use std::fs;
 
 use crate::support::{
     Clone, Kind, Remote, Sandbox, kinds, on,
-    proxy::{Mode, Proxy, Silent},
+    proxy::{Proxy, Silent},
     servers::{self, Daemon},
     snapshot,
 };
@@ -32,16 +32,12 @@ fn owns_nothing(clone: &Clone) {
     let _ = clone.claim(&["release", "42"]).is(3, "free issue-42");
 }
 
-fn point_to(clone: &Clone, url: &str) {
-    clone.git(&["remote", "set-url", "origin", url]);
-}
-
 on!(the_repository_is_not_there: path, file_url, daemon, ssh, https);
 fn the_repository_is_not_there(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
     let clone = sandbox.clone(&remote, "a");
-    point_to(&clone, &remote.url.replace("origin.git", "nowhere.git"));
+    clone.point_to(&remote.url.replace("origin.git", "nowhere.git"));
     for args in [
         &["take", "42"][..],
         &["release", "42", "--expect", "0123456"],
@@ -61,7 +57,7 @@ fn the_port_is_closed() {
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
     let clone = sandbox.clone(&remote, "a");
     for scheme in ["git", "ssh", "http", "https"] {
-        point_to(&clone, &format!("{scheme}://127.0.0.1:1/origin.git"));
+        clone.point_to(&format!("{scheme}://127.0.0.1:1/origin.git"));
         in_vain(&clone, &remote, &["take", "42"], 69, &[]);
         in_vain(&clone, &remote, &["verify", "42"], 69, &[]);
     }
@@ -75,7 +71,7 @@ fn the_server_never_answers() {
     let clone = sandbox.clone(&remote, "a");
     let silent = Silent::start();
     for scheme in ["git", "ssh", "http", "https"] {
-        point_to(&clone, &format!("{scheme}://127.0.0.1:{}/origin.git", silent.port()));
+        clone.point_to(&format!("{scheme}://127.0.0.1:{}/origin.git", silent.port()));
         in_vain(&clone, &remote, &["take", "42", "--timeout", "1s"], 69, &[]);
         clone.set("claim.timeout", "1s");
         in_vain(&clone, &remote, &["verify", "42"], 69, &[]);
@@ -90,7 +86,7 @@ fn an_ssh_that_never_answers_is_ended() {
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
     let clone = sandbox.clone(&remote, "a");
     let script = sandbox.script("sleeping-ssh", "exec sleep 60");
-    point_to(&clone, "ssh://example.invalid/origin.git");
+    clone.point_to("ssh://example.invalid/origin.git");
     let try_it = |variable: &str, value: &str| {
         for verb in ["take", "verify"] {
             let run = clone.run(&[verb, "42", "--timeout", "1s"]).env(variable, value);
@@ -129,7 +125,7 @@ fn the_web_server_answers_with_a_status_only() {
     let clone = sandbox.clone(&remote, "a");
     for (port, scheme) in [(web.https, "https"), (web.http, "http")] {
         for (status, code) in [(401, 77), (403, 77), (429, 69), (500, 69), (503, 69)] {
-            point_to(&clone, &format!("{scheme}://127.0.0.1:{port}/status/{status}/origin.git"));
+            clone.point_to(&format!("{scheme}://127.0.0.1:{port}/status/{status}/origin.git"));
             in_vain(&clone, &remote, &["take", "42"], code, &[]);
             in_vain(&clone, &remote, &["verify", "42"], code, &[]);
             let listed = clone.claim(&["list"]);
@@ -145,7 +141,7 @@ fn the_web_server_lets_us_read_only() {
     let Some(remote) = sandbox.remote(kinds::https()) else { return };
     let clone = sandbox.clone(&remote, "a");
     let writable = remote.url.clone();
-    point_to(&clone, &writable.replace("/auth/", "/reader/"));
+    clone.point_to(&writable.replace("/auth/", "/reader/"));
     in_vain(&clone, &remote, &["take", "42"], 77, &["403"]);
     owns_nothing(&clone);
     let _ = clone.claim(&["take", "42", "--remote", &writable]).is(0, "claimed");
@@ -167,7 +163,7 @@ fn the_server_cannot_write(kind: Kind) {
     let clone = sandbox.clone(&remote, "a");
     let writable = remote.url.clone();
     if kind.via == kinds::https().via {
-        point_to(&clone, &writable.replace("/auth/", "/frozen/"));
+        clone.point_to(&writable.replace("/auth/", "/frozen/"));
     } else {
         // By path the server is a process of ours, found on our PATH.
         sandbox.configure("[safe]\n\tdirectory = *\n");
@@ -202,7 +198,7 @@ fn receive_pack_is_switched_off_in_the_daemon() {
     let Some(port) = servers::daemon(Daemon::ReadOnly) else { return };
     let clone = sandbox.clone(&remote, "a");
     let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
-    point_to(&clone, &format!("git://127.0.0.1:{port}/{below_root}"));
+    clone.point_to(&format!("git://127.0.0.1:{port}/{below_root}"));
     in_vain(&clone, &remote, &["take", "42"], 77, &["service not enabled"]);
     owns_nothing(&clone);
 }
@@ -331,12 +327,9 @@ fn the_server_dies_after_the_commit_of_the_ref(kind: Kind) {
 fn the_web_server_loses_the_answer() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
-    let Some(web) = servers::web() else { return };
-    remote.set("http.receivepack", "true");
     let clone = sandbox.clone(&remote, "a");
-    let proxy = Proxy::start(web.http, Mode::LosePushAnswers);
-    let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
-    point_to(&clone, &format!("http://127.0.0.1:{}/open/{below_root}", proxy.port));
+    let Some((proxy, url)) = Proxy::losing_answers(&remote) else { return };
+    clone.point_to(&url);
     let id = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ").id();
     assert_eq!(remote.tip("issue-42"), Some(id));
     let renewed = clone.claim(&["renew", "42"]).is(0, "renewed issue-42 ").id();

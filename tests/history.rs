@@ -241,7 +241,7 @@ fn the_thousandth_renewal_costs_what_the_first_did() {
         let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
         let url = format!("git://127.0.0.1:{}/{below_root}", proxy.port);
         let alice = sandbox.empty(&remote, &format!("alice-{name}"));
-        alice.git(&["remote", "set-url", "origin", &url]);
+        alice.point_to(&url);
         let _ = alice.claim(&["take", "42"]).is(0, "claimed");
         renew(&remote, "issue-42", times, "as before");
         // The record is of the first commit; this one finds the last.

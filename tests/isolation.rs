@@ -253,7 +253,7 @@ fn a_sub_folder_is_as_good_as_the_top() {
     let deep = clone.dir.join("deep/er");
     fs::create_dir_all(&deep).unwrap();
     // A relative URL counts from the top of the work tree, as git has it.
-    clone.git(&["remote", "set-url", "origin", "../origin.git"]);
+    clone.point_to("../origin.git");
     let _ = clone.run(&["take", "42"]).within(&deep).go().is(0, "claimed");
     let _ = clone.claim(&["verify", "42"]).is(0, "yours");
     let _ = clone.run(&["release", "42"]).within(&deep).go().is(0, "released");
@@ -263,7 +263,7 @@ fn a_sub_folder_is_as_good_as_the_top() {
     let _ =
         clone.run_git(&["-C", dir, "claim", "take", "42"]).within(&outside).go().is(0, "claimed");
     let git_dir = format!("--git-dir={dir}/.git");
-    clone.git(&["remote", "set-url", "origin", &remote.url]);
+    clone.point_to(&remote.url);
     let _ = clone
         .run_git(&[&git_dir, "claim", "release", "42"])
         .within(&outside)

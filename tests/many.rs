@@ -37,24 +37,6 @@ fn verdicts(output: &Output) -> Vec<String> {
     lines.map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// How many programs of git's server were started for what `go` does, where the remote is a path.
-fn servers_started(
-    clone: &Clone,
-    sandbox: &Sandbox,
-    args: &[&str],
-    input: &str,
-) -> (Output, usize, usize) {
-    let log = sandbox.path("started");
-    let _ = fs::remove_file(&log);
-    let output = clone.run(args).env("GIT_TRACE2_EVENT", &log).input(input).go();
-    let log = fs::read_to_string(log).unwrap_or_default();
-    let starts = |program: &str| {
-        let of = |line: &&str| line.contains("\"event\":\"start\"") && line.contains(program);
-        log.lines().filter(of).count()
-    };
-    (output, starts("\"upload-pack\""), starts("\"receive-pack\""))
-}
-
 on!(each_has_its_answer_in_the_given_order: path, sha256, daemon, ssh, ssh_v0, https, https_v0);
 fn each_has_its_answer_in_the_given_order(kind: Kind) {
     let sandbox = Sandbox::new();
@@ -124,7 +106,7 @@ fn one_connection_for_all_of_them() {
     let url = format!("git://127.0.0.1:{}/{below_root}", proxy.port);
     let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     for clone in [&alice, &bob] {
-        clone.git(&["remote", "set-url", "origin", &url]);
+        clone.point_to(&url);
     }
     let names: Vec<String> = (1..=12).map(|number| number.to_string()).collect();
     for name in &names {
@@ -161,13 +143,13 @@ fn two_thousand_names_from_standard_input() {
     for number in (1..=2000).rev() {
         writeln!(list, "#{number}").unwrap();
     }
-    let (told, reads, writes) = servers_started(&alice, &sandbox, &["verify", "-", "5"], &list);
+    let (told, reads, writes) = alice.counted(&["verify", "-", "5"], &list);
     assert_eq!((told.code, reads, writes), (Some(0), 1, 0), "{}", told.stderr);
     let verdicts = verdicts(&told);
     assert_eq!(verdicts.len(), 2000, "one for each");
     assert_eq!((&*verdicts[0], &*verdicts[1999]), ("yours issue-2000", "yours issue-1"));
     let list = format!("{list}2001\n2002");
-    let (told, reads, writes) = servers_started(&bob, &sandbox, &["show", "-", "--json"], &list);
+    let (told, reads, writes) = bob.counted(&["show", "-", "--json"], &list);
     assert_eq!((told.code, reads, writes), (Some(3), 1, 0), "{}", told.stderr);
     let json = told.json();
     let claims = json["claims"].as_array().unwrap();
@@ -188,7 +170,7 @@ fn hidden_claims_are_asked_for_once() {
         for names in [&["1", "2", "3", "999"][..], &["-", "999"]] {
             let list: String = (1..=150).map(|number| format!("{number}\n")).collect();
             let args = [&[verb], names].concat();
-            let (told, reads, writes) = servers_started(&alice, &sandbox, &args, &list);
+            let (told, reads, writes) = alice.counted(&args, &list);
             assert_eq!((told.code, reads, writes), (Some(3), 1, 1), "{told}");
             let word = if verb == "verify" { "yours" } else { "held" };
             let verdicts = verdicts(&told);
@@ -202,7 +184,7 @@ fn hidden_claims_are_asked_for_once() {
         }
     }
     // Nobody is asked for what this clone does not hold.
-    let (told, reads, writes) = servers_started(&alice, &sandbox, &["verify", "998", "999"], "");
+    let (told, reads, writes) = alice.counted(&["verify", "998", "999"], "");
     assert_eq!((told.code, reads, writes), (Some(3), 1, 0), "{told}");
 }
 
@@ -252,8 +234,7 @@ fn a_name_that_makes_no_sense_asks_nothing() {
             (&["-"], "# none\n", "standard input names no claim"),
             (&[], "", "required arguments were not provided"),
         ] {
-            let (told, reads, writes) =
-                servers_started(&alice, &sandbox, &[&[verb], args].concat(), input);
+            let (told, reads, writes) = alice.counted(&[&[verb], args].concat(), input);
             assert_eq!((told.code, reads, writes), (Some(2), 0, 0), "{told}");
             assert_eq!(told.stdout, "", "{told}");
             let _ = told.says(words);

@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -18,17 +18,6 @@ use crate::support::{
     proxy::{Mode, Proxy},
     servers::{self, Daemon},
 };
-
-fn point_to(clone: &Clone, url: &str) {
-    clone.git(&["remote", "set-url", "origin", url]);
-}
-
-/// All files with records in `clone`.
-fn records(clone: &Clone) -> Vec<PathBuf> {
-    let Ok(remotes) = fs::read_dir(clone.dir.join(".git/claims")) else { return Vec::new() };
-    let files = remotes.flatten().flat_map(|remote| fs::read_dir(remote.path()).unwrap().flatten());
-    files.map(|file| file.path()).filter(|path| path.extension().is_some()).collect()
-}
 
 /// Waits until `done`, which a server or another process brings about; a test that waits in vain fails.
 #[track_caller]
@@ -140,7 +129,7 @@ fn a_list_that_cannot_be_had_has_a_verdict() {
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
     let clone = sandbox.clone(&remote, "a");
     for url in ["/nonexistent/origin.git", "git://127.0.0.1:1/x", "https://127.0.0.1:1/x"] {
-        point_to(&clone, url);
+        clone.point_to(url);
         cannot_list(&clone, url, 69, "unknown");
     }
 }
@@ -156,7 +145,7 @@ fn a_list_that_is_refused_has_a_verdict() {
     let Some(web) = servers::web() else { return };
     for status in [401, 403] {
         let url = format!("http://127.0.0.1:{}/status/{status}/origin.git", web.http);
-        point_to(&clone, &url);
+        clone.point_to(&url);
         cannot_list(&clone, &url, 77, "refused");
     }
 }
@@ -249,7 +238,7 @@ fn a_release_leaves_the_record_of_another_take_alone() {
 #[track_caller]
 fn one_renewal_behind(clone: &Clone) -> String {
     let _ = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ");
-    let [record] = &records(clone)[..] else { panic!("{:?}", records(clone)) };
+    let [record] = &clone.records()[..] else { panic!("{:?}", clone.records()) };
     let behind = fs::read(record).unwrap();
     let tip = clone.claim(&["renew", "42"]).is(0, "renewed issue-42 ").id();
     // Written over, so that the folder stays the one that it is.
@@ -259,7 +248,7 @@ fn one_renewal_behind(clone: &Clone) -> String {
 
 /// Makes every record of `clone` one of a take whose end is not known.
 fn make_pending(clone: &Clone) {
-    for path in records(clone) {
+    for path in clone.records() {
         let mut record: serde_json::Value =
             serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         for key in ["tip", "commit"] {
@@ -295,12 +284,12 @@ fn what_cannot_be_read_is_not_lost() {
     let clone = sandbox.clone(&remote, "a");
     let proxy = Proxy::start(servers::daemon(Daemon::Writable).unwrap(), Mode::CutFetches);
     let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
-    point_to(&clone, &format!("git://127.0.0.1:{}/{below_root}", proxy.port));
+    clone.point_to(&format!("git://127.0.0.1:{}/{below_root}", proxy.port));
     let tip = one_renewal_behind(&clone);
     cannot_tell_whose(&clone, &remote, &tip);
     make_pending(&clone);
     cannot_tell_whose(&clone, &remote, &tip);
-    assert_eq!(records(&clone).len(), 1, "the proof is kept");
+    assert_eq!(clone.records().len(), 1, "the proof is kept");
 }
 
 /// The same where the server fails at packing, and a server that has recovered.
@@ -424,7 +413,7 @@ fn the_remotes_answer_stands_whatever_becomes_of_our_records() {
     assert_eq!(clone.claim(&["verify", "42"]).is(0, "yours issue-42 ").id(), tip);
 
     // Read-only: what proves nothing any more stays.
-    let [record] = &records(&clone)[..] else { panic!("{:?}", records(&clone)) };
+    let [record] = &clone.records()[..] else { panic!("{:?}", clone.records()) };
     writable(record.parent().unwrap(), false);
     let read_only = |command: &str| {
         clone.shell(&format!("exec {bound} git-claim {command}")).without("GIT_TRACE").go()
@@ -512,7 +501,7 @@ fn a_server_that_talks_without_an_end_is_cut_short() {
     assert!(output.stderr.len() < 250_000, "{} bytes", output.stderr.len());
     assert!(output.stderr.contains("remote: ") && !output.stderr.contains('\x1b'), "{output}");
     // It may still land, for all that is known.
-    assert_eq!(records(&clone).len(), 1);
+    assert_eq!(clone.records().len(), 1);
     let _ = output.says("--resume");
 }
 
@@ -582,7 +571,7 @@ fn credentials_are_not_told_in_anybodys_words() {
         }
     }
     assert!(told.is_empty(), "{} times, such as\n{}", told.len(), told[0]);
-    for path in records(&clone) {
+    for path in clone.records() {
         assert!(!fs::read_to_string(&path).unwrap().contains("S3CRET"), "{}", path.display());
     }
 }
@@ -593,7 +582,7 @@ fn the_question_after_the_kind_of_ssh_has_a_deadline_too() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
     let clone = sandbox.clone(&remote, "a");
-    point_to(&clone, "ssh://example.invalid/origin.git");
+    clone.point_to("ssh://example.invalid/origin.git");
     let script = sandbox.script("slow-ssh", "sleep 15");
     for verb in ["take", "verify"] {
         let started = Instant::now();

@@ -77,7 +77,7 @@ fn the_command_is_told_of_its_claim(kind: Kind) {
     let clone = sandbox.clone(&remote, "a");
     if remote.url.starts_with("https://") {
         let known = format!("https://alice:{}@", servers::PASSWORD);
-        clone.git(&["remote", "set-url", "origin", &remote.url.replace("https://", &known)]);
+        clone.point_to(&remote.url.replace("https://", &known));
     }
     let script = "env | grep ^GIT_CLAIM | sort; env | sed 's/^/all: /' >&2";
     let output = under(&clone, "42", &[], script).go();
@@ -688,7 +688,7 @@ fn the_server_may_be_away_for_a_while() {
     let Some((server, port)) = servers::own_daemon(None) else { return };
     let clone = sandbox.clone(&remote, "a");
     let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
-    clone.git(&["remote", "set-url", "origin", &format!("git://127.0.0.1:{port}/{below_root}")]);
+    clone.point_to(&format!("git://127.0.0.1:{port}/{below_root}"));
     let mut running = under(&clone, "42", &[], &until_told(&sandbox, "it")).start();
     appears(&mark(&sandbox, "ready", "it"));
     drop(server);

@@ -2,16 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     sync::{Arc, Barrier},
     thread,
 };
 
-use crate::support::{
-    Clone, Kind, Output, Remote, Sandbox, kinds, on,
-    proxy::{Mode, Proxy},
-    servers,
-};
+use crate::support::{Kind, Output, Remote, Sandbox, kinds, on, proxy::Proxy};
 
 /// The lines of standard output, each cut down to the verdict and the name.
 fn verdicts(output: &Output) -> Vec<String> {
@@ -28,34 +23,10 @@ fn says(output: &Output, code: i32, expected: &[&str]) {
     );
 }
 
-/// The records of claims in a clone.
-fn records(clone: &Clone) -> usize {
-    let keys = fs::read_dir(clone.dir.join(".git/claims")).into_iter().flatten().flatten();
-    keys.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten()).count()
-}
-
 /// The claims on the remote.
 fn claims(remote: &Remote) -> Vec<String> {
     let refs = remote.git(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/claims/"]);
     refs.lines().map(str::to_owned).collect()
-}
-
-/// How many programs of git's server a command starts, where the remote is a path: those that read, and those that write.
-fn servers_started(
-    clone: &Clone,
-    sandbox: &Sandbox,
-    args: &[&str],
-    input: &str,
-) -> (Output, usize, usize) {
-    let log = sandbox.path("started");
-    let _ = fs::remove_file(&log);
-    let output = clone.run(args).env("GIT_TRACE2_EVENT", &log).input(input).go();
-    let log = fs::read_to_string(log).unwrap_or_default();
-    let starts = |program: &str| {
-        let of = |line: &&str| line.contains("\"event\":\"start\"") && line.contains(program);
-        log.lines().filter(of).count()
-    };
-    (output, starts("\"upload-pack\""), starts("\"receive-pack\""))
 }
 
 on!(it_is_all_or_none: path, sha256, reftable, daemon, ssh, ssh_v0, https, https_v0, https_reftable);
@@ -69,7 +40,7 @@ fn it_is_all_or_none(kind: Kind) {
     says(&held, 75, &["free device", "held archive", "free workspace"]);
     let held = held.says("none of the 3 is taken");
     assert!(!held.stderr.contains("refuses"), "{held}");
-    assert_eq!((claims(&remote), records(&bob)), (vec!["archive".to_owned()], 0), "{held}");
+    assert_eq!((claims(&remote), bob.records().len()), (vec!["archive".to_owned()], 0), "{held}");
     let _ = alice.claim(&["release", "archive"]).is(0, "released archive ");
     let taken = bob.claim(&wanted);
     says(&taken, 0, &["claimed device", "claimed archive", "claimed workspace"]);
@@ -97,7 +68,7 @@ fn it_is_all_or_none(kind: Kind) {
         3,
         &["released device", "lost other", "free none", "released archive", "released workspace"],
     );
-    assert_eq!((claims(&remote), records(&bob)), (vec!["other".to_owned()], 0));
+    assert_eq!((claims(&remote), bob.records().len()), (vec!["other".to_owned()], 0));
 }
 
 on!(one_after_the_other_where_the_remote_cannot_do_it_at_once: path, ssh, https, https_v0);
@@ -109,7 +80,7 @@ fn one_after_the_other_where_the_remote_cannot_do_it_at_once(kind: Kind) {
     let refused = alice.claim(&["take", "c", "a", "b"]);
     says(&refused, 77, &["refused c", "refused a", "refused b"]);
     let refused = refused.says("git claim take c a b --one-by-one");
-    assert_eq!((claims(&remote), records(&alice)), (vec![], 0), "{refused}");
+    assert_eq!((claims(&remote), alice.records().len()), (vec![], 0), "{refused}");
     assert_eq!(remote.witnessed(), [""; 0], "nothing was sent");
 
     // Held from the start: nothing is touched.
@@ -117,7 +88,7 @@ fn one_after_the_other_where_the_remote_cannot_do_it_at_once(kind: Kind) {
     let before = remote.witnessed().len();
     let held = alice.claim(&["take", "c", "a", "b", "--one-by-one"]);
     says(&held, 75, &["free c", "free a", "held b"]);
-    assert_eq!((remote.witnessed().len(), records(&alice)), (before, 0));
+    assert_eq!((remote.witnessed().len(), alice.records().len()), (before, 0));
     let _ = bob.claim(&["release", "b"]).is(0, "released");
 
     // Refused in the middle: in the order of the names, and back.
@@ -128,7 +99,7 @@ fn one_after_the_other_where_the_remote_cannot_do_it_at_once(kind: Kind) {
     let moves = remote.witnessed().split_off(before);
     let names: Vec<&str> = moves.iter().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, ["refs/claims/a", "refs/claims/b", "refs/claims/a"], "{refused}");
-    assert_eq!((claims(&remote), records(&alice)), (vec![], 0));
+    assert_eq!((claims(&remote), alice.records().len()), (vec![], 0));
     remote.unhook("update");
     let taken = alice.claim(&["take", "c", "a", "b", "--one-by-one"]);
     says(&taken, 0, &["claimed c", "claimed a", "claimed b"]);
@@ -142,7 +113,7 @@ fn a_refusal_of_one_is_a_refusal_of_all(kind: Kind) {
     remote.hook("update", "case \"$1\" in */b) echo not this one >&2; exit 1;; esac");
     let refused = alice.claim(&["take", "a", "b", "c"]);
     says(&refused, 77, &["refused a", "refused b", "refused c"]);
-    assert_eq!((claims(&remote), records(&alice)), (vec![], 0), "{refused}");
+    assert_eq!((claims(&remote), alice.records().len()), (vec![], 0), "{refused}");
 }
 
 on!(two_who_need_the_same_never_share: path, reftable, daemon, https);
@@ -174,7 +145,7 @@ fn two_who_need_the_same_never_share(kind: Kind) {
         won += winners.len();
         for (who, end) in ends.iter().enumerate() {
             let expected = if winners.contains(&who) { 3 } else { 0 };
-            assert_eq!(records(&people[who]), expected, "{end}");
+            assert_eq!(people[who].records().len(), expected, "{end}");
         }
         for who in winners {
             let released = people[who].claim(&["release", "a", "b", "c"]);
@@ -192,25 +163,23 @@ fn a_hundred_cost_one_connection() {
     let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let names: String = (1..=100).map(|number| format!("{number}\n")).collect();
     for (verb, word) in [("take", "claimed"), ("renew", "renewed"), ("release", "released")] {
-        let (output, reading, writing) = servers_started(&alice, &sandbox, &[verb, "-"], &names);
+        let (output, reading, writing) = alice.counted(&[verb, "-"], &names);
         assert_eq!((output.code, reading, writing), (Some(0), 0, 1), "{output}");
         let answers = verdicts(&output);
         assert_eq!((answers.len(), answers[99].as_str()), (100, &*format!("{word} issue-100")));
     }
     let _ = alice.run(&["take", "-"]).input(names.clone()).go();
-    let (output, reading, writing) = servers_started(&alice, &sandbox, &["release", "--all"], "");
+    let (output, reading, writing) = alice.counted(&["release", "--all"], "");
     assert_eq!((output.code, reading, writing), (Some(0), 0, 1), "{output}");
     assert_eq!(claims(&remote), [""; 0]);
 
     // The sweep: who holds what is asked once, and the one that is free is taken.
     let _ = alice.run(&["take", "-"]).input(names.clone()).go();
     let sweep = format!("# open issues\n\n{names}101\n102\n");
-    let (output, reading, writing) =
-        servers_started(&bob, &sandbox, &["take", "--any", "-"], &sweep);
+    let (output, reading, writing) = bob.counted(&["take", "--any", "-"], &sweep);
     says(&output, 0, &["claimed issue-101"]);
     assert_eq!((reading, writing), (1, 1), "{output}");
-    let (output, reading, writing) =
-        servers_started(&bob, &sandbox, &["take", "--any", "-"], &names);
+    let (output, reading, writing) = bob.counted(&["take", "--any", "-"], &names);
     assert_eq!((output.code, reading, writing), (Some(75), 1, 0), "{output}");
     assert_eq!(verdicts(&output).len(), 100);
 }
@@ -281,18 +250,14 @@ fn a_fleet_takes_each_exactly_once(kind: Kind) {
 fn a_lost_answer_about_several_is_looked_up() {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kinds::path()) else { return };
-    let Some(web) = servers::web() else { return };
-    remote.set("http.receivepack", "true");
     let clone = sandbox.clone(&remote, "a");
-    let proxy = Proxy::start(web.http, Mode::LosePushAnswers);
-    let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
-    let url = format!("http://127.0.0.1:{}/open/{below_root}", proxy.port);
-    clone.git(&["remote", "set-url", "origin", &url]);
+    let Some((proxy, url)) = Proxy::losing_answers(&remote) else { return };
+    clone.point_to(&url);
     says(&clone.claim(&["take", "a", "b"]), 0, &["claimed a", "claimed b"]);
     says(&clone.claim(&["renew", "a", "b"]), 0, &["renewed a", "renewed b"]);
     assert_eq!(claims(&remote), ["a", "b"]);
     says(&clone.claim(&["release", "a", "b"]), 0, &["released a", "released b"]);
-    assert_eq!((claims(&remote), records(&clone)), (vec![], 0));
+    assert_eq!((claims(&remote), clone.records().len()), (vec![], 0));
     assert!(proxy.lost() >= 3, "{} answers lost", proxy.lost());
 }
 
@@ -305,7 +270,7 @@ fn what_may_have_landed_is_gone_on_with(kind: Kind) {
     let unsure = alice.claim(&["take", "a", "b", "--timeout", "2s"]);
     assert_eq!(unsure.code, Some(69), "{unsure}");
     let unsure = unsure.says("take a --resume");
-    assert_eq!(records(&alice), 2, "{unsure}");
+    assert_eq!(alice.records().len(), 2, "{unsure}");
     remote.unhook("pre-receive");
     // Whatever became of it, both are Alice's after this; the third is new.
     let resumed = alice.claim(&["take", "a", "b", "c", "--resume"]);
@@ -343,7 +308,7 @@ fn one_that_is_held_elsewhere_keeps_all_from_being_taken(kind: Kind) {
     let held = bob.claim(&["take", "a", "b", "c"]);
     says(&held, 75, &["free a", "held b", "free c"]);
     let held = held.says("it is held at refs/heads/claims/b");
-    assert_eq!((remote.refs(), records(&bob)), (before, 0), "{held}");
+    assert_eq!((remote.refs(), bob.records().len()), (before, 0), "{held}");
 }
 
 /// Waiting for all of them takes none before all are free.

@@ -33,12 +33,6 @@ fn holder_and_waiter(sandbox: &Sandbox, remote: &Remote) -> (Clone, Clone) {
 
 const WAITING: &str = "waiting for issue-42, held by Alice Example";
 
-/// The records in the clone.
-fn records(clone: &Clone) -> usize {
-    let key = fs::read_dir(clone.dir.join(".git/claims")).into_iter().flatten().flatten();
-    key.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten()).count()
-}
-
 on!(the_time_runs_out: path, daemon, ssh, https);
 fn the_time_runs_out(kind: Kind) {
     let sandbox = Sandbox::new();
@@ -56,7 +50,7 @@ fn the_time_runs_out(kind: Kind) {
         assert!(!output.stdout.contains("ran"), "{output}");
         assert_eq!(output.stderr.matches("waiting for").count(), 1, "told once\n{output}");
         assert_eq!(
-            (remote.refs(), remote.witnessed(), records(&bob)),
+            (remote.refs(), remote.witnessed(), bob.records().len()),
             (refs.clone(), seen.clone(), 0)
         );
     }
@@ -145,7 +139,7 @@ fn the_remote_may_fail_meanwhile() {
     let args = ["run", "42", "--wait", "1s", "--", "true"];
     let _ = bob.claim(&args).is(69, "unknown issue-42").says("could not ask");
     fs::rename(&away, &remote.dir).unwrap();
-    assert_eq!(records(&bob), 0);
+    assert_eq!(bob.records().len(), 0);
 }
 
 /// Whoever is turned away is not let in by waiting.
@@ -186,7 +180,7 @@ fn a_signal_ends_the_waiting() {
         take.signal(signal);
         assert_eq!(take.end().code, None, "ended by the signal itself");
     }
-    assert_eq!((records(&bob), remote.witnessed()), (0, seen));
+    assert_eq!((bob.records().len(), remote.witnessed()), (0, seen));
     assert_eq!(sandbox.left_running(), Vec::<String>::new());
     // As a person does it.
     let Some(mut terminal) = Terminal::open(&bob) else { return };
@@ -199,7 +193,7 @@ fn a_signal_ends_the_waiting() {
         terminal.type_in("\x03");
         assert_eq!(terminal.status(), "130", "{}", terminal.shown());
     }
-    assert_eq!(records(&bob), 0);
+    assert_eq!(bob.records().len(), 0);
     let _ = alice.claim(&["release", "42"]).is(0, "released");
 }
 
@@ -220,7 +214,7 @@ fn of_twenty_who_wait_one_gets_it() {
     let script = format!("echo >>{}; while :; do sleep 0.05; done", won.display());
     let waiter = |number: u64| {
         let clone = sandbox.empty(&remote, &format!("c{number}"));
-        clone.git(&["remote", "set-url", "origin", &url]);
+        clone.point_to(&url);
         clone.run(&["run", "42", "--wait", "forever", "--", "sh", "-c", &script]).start()
     };
     let mut crowd = (0..CROWD).map(waiter).collect::<Vec<Running>>();

@@ -10,6 +10,8 @@ use std::{
     thread,
 };
 
+use super::{Remote, servers};
+
 /// What the relay does besides relaying.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -51,6 +53,16 @@ impl Proxy {
             }
         });
         Proxy { port, counts }
+    }
+
+    /// A relay before the web server that loses every answer to a push, and the URL of `remote` through it.
+    pub(crate) fn losing_answers(remote: &Remote) -> Option<(Self, String)> {
+        let web = servers::web()?;
+        remote.set("http.receivepack", "true");
+        let proxy = Self::start(web.http, Mode::LosePushAnswers);
+        let below_root = remote.dir.strip_prefix(servers::root()).unwrap().display();
+        let url = format!("http://127.0.0.1:{}/open/{below_root}", proxy.port);
+        Some((proxy, url))
     }
 
     /// Connections so far.

@@ -237,6 +237,34 @@ impl Clone {
         Run::new("sh", ["-c", script], &self.dir, &self.env).env("GIT_TRACE", &self.trace)
     }
 
+    /// Lets `origin` be at another URL.
+    #[track_caller]
+    pub(crate) fn point_to(&self, url: &str) {
+        self.git(&["remote", "set-url", "origin", url]);
+    }
+
+    /// The files with records of claims.
+    pub(crate) fn records(&self) -> Vec<PathBuf> {
+        let remotes = fs::read_dir(self.dir.join(".git/claims")).into_iter().flatten().flatten();
+        let files =
+            remotes.flat_map(|remote| fs::read_dir(remote.path()).into_iter().flatten().flatten());
+        files.map(|file| file.path()).filter(|path| path.extension().is_some()).collect()
+    }
+
+    /// Runs the program, and counts the programs of git's server that it starts where the remote is a path: those that read,
+    /// and those that write.
+    pub(crate) fn counted(&self, args: &[&str], input: &str) -> (super::Output, usize, usize) {
+        let log = self.trace.with_extension("counted");
+        let _ = fs::remove_file(&log);
+        let output = self.run(args).env("GIT_TRACE2_EVENT", &log).input(input).go();
+        let log = fs::read_to_string(log).unwrap_or_default();
+        let starts = |program: &str| {
+            let of = |line: &&str| line.contains("\"event\":\"start\"") && line.contains(program);
+            log.lines().filter(of).count()
+        };
+        (output, starts("\"upload-pack\""), starts("\"receive-pack\""))
+    }
+
     /// What git calls `name` inside this repository.
     pub(crate) fn git_path(&self, name: &str) -> PathBuf {
         self.dir.join(self.git(&["rev-parse", "--git-path", name]))
