@@ -159,8 +159,11 @@ pub fn read_tips(
             }
         }
     }
+    // Tips may be large, so they are not copied where each was asked for once.
+    let once = wanted.len() == tips.len();
     tips.iter()
-        .map(|id| found.get(id).cloned().unwrap_or_else(|| Tip::NotRead(missing.clone())))
+        .map(|id| if once { found.remove(id) } else { found.get(id).cloned() })
+        .map(|tip| tip.unwrap_or_else(|| Tip::NotRead(missing.clone())))
         .collect()
 }
 
