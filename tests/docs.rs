@@ -261,6 +261,7 @@ fn the_manual_has_gits_sections_in_gits_order() {
         "ENVIRONMENT",
         "FILES",
         "REMOTES",
+        "SEVERAL CLAIMS",
         "OLD CLAIMS",
         "RUNNING A COMMAND",
         "CHOOSING A POLICY",

@@ -182,6 +182,7 @@ fn a_hundred_cost_one_connection() {
     let (output, reading, writing) = bob.counted(&["take", "--any", "-"], &names);
     assert_eq!((output.code, reading, writing), (Some(75), 1, 0), "{output}");
     assert_eq!(verdicts(&output).len(), 100);
+    assert!(output.stderr.lines().count() < 10, "a line each is enough\n{output}");
 }
 
 on!(as_many_as_are_free: path, ssh, https);

@@ -20,6 +20,9 @@ use crate::{
     verdict::{Exit, Verdict},
 };
 
+/// More claims that are held than this are told in a line each.
+const MANY: usize = 10;
+
 /// Tells all of `report`.
 pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
     match &report.detail {
@@ -32,6 +35,9 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
     let named = |claim: &ClaimReport, text: String| {
         if alike { text } else { format!("{}: {text}", line(&claim.claim.short())) }
     };
+    // Of many that are held the lines with the holders are enough.
+    let held = |claim: &&ClaimReport| matches!(claim.verdict, Verdict::Held(_));
+    let many = report.claims.iter().filter(held).count() > MANY;
     let mut before: Option<&ClaimReport> = None;
     for claim in &report.claims {
         let last = before.replace(claim);
@@ -42,6 +48,7 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
         }
         match &claim.verdict {
             _ if again => {}
+            Verdict::Held(_) if many => {}
             Verdict::Shown(_) => {
                 for (label, text) in facts(claim, now) {
                     ui.result(&format!("{label:<8} {text}"));
