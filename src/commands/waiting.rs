@@ -148,16 +148,18 @@ fn stand(
 ) -> Result<Vec<Taken>, Vec<Taken>> {
     let prefix = &context.stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
-    let records = context.records(None);
-    let found = look(&claims, &records, watch, context);
+    let records = context.by_claim();
+    let own = Records { own: records.own(), ..Records::default() };
+    let found = look(&claims, &own, watch, context);
     let answer = |(number, claim): (usize, &ClaimRef)| {
         let report = match &found {
             Err(error) => context.report_failure(claim, error.clone()),
             Ok(found) => match found.get(number).and_then(Option::as_ref) {
                 Some(seen) if seen.released().is_none() => {
+                    let records = records.of(claim);
                     context.report(claim, Verdict::Held(seen.id), Some(seen), &records)
                 }
-                _ => context.report(claim, Verdict::Free, None, &records),
+                _ => context.report(claim, Verdict::Free, None, &Records::default()),
             },
         };
         Taken { report, proof: None }

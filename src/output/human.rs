@@ -117,7 +117,9 @@ pub fn tell(report: &Report, ui: &Ui, now: DateTime<Utc>) {
                 }
             }
         }
-        for hint in &claim.hints {
+        // What to do about one that is held is what to do about the others.
+        let enough = many && held(&claim) && last.is_some_and(|last| held(&last));
+        for hint in claim.hints.iter().filter(|_| !enough) {
             if !(again && last.is_some_and(|last| last.hints.contains(hint))) {
                 ui.hint(&named(claim, line(hint).into_owned()));
             }
