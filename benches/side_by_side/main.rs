@@ -5,7 +5,6 @@
 //! prints the table only. Nothing here asserts a time; that both sides did what they should is asserted throughout.
 
 #![allow(clippy::unwrap_used)] // what cannot go on may as well say where
-#![allow(missing_docs)]
 
 mod machine;
 mod pairs;

@@ -51,7 +51,7 @@ impl Times {
         let mut ratios: Vec<f64> =
             pairs.map(|(ours, theirs)| ours.as_secs_f64() / theirs.as_secs_f64()).collect();
         ratios.sort_unstable_by(f64::total_cmp);
-        middle(&ratios, |low, high| f64::midpoint(low, high))
+        middle(&ratios, f64::midpoint)
     }
 }
 

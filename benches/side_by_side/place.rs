@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Added to each direction of a far remote.
-const FAR: Duration = Duration::from_millis(50);
+pub(crate) const FAR: Duration = Duration::from_millis(50);
 
 /// How a remote is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, Receiver, Sender},
     },
     thread,
@@ -133,12 +133,15 @@ fn relay(client: &TcpStream, upstream: u16, delay: Duration, shared: &Arc<Shared
     let (down, for_client) = mpsc::channel();
     let from_client = client.try_clone().unwrap();
     let shared_up = Arc::clone(shared);
+    let gone = Arc::new(AtomicBool::new(false));
+    let goes = Arc::clone(&gone);
     let reads_client = thread::spawn(move || {
         read(from_client, &up, |count| {
             let mut counts = shared_up.counts.lock().unwrap();
             counts.up += count;
             (Instant::now().max(established) + delay, counts.answered + 1)
         });
+        goes.store(true, Ordering::SeqCst);
     });
     sleep_until(established + delay);
     let Ok(server) = TcpStream::connect(("127.0.0.1", upstream)) else {
@@ -161,6 +164,10 @@ fn relay(client: &TcpStream, upstream: u16, delay: Duration, shared: &Arc<Shared
         });
     });
     write(client, for_client, |depth| {
+        if gone.load(Ordering::SeqCst) {
+            // An answer to a good-bye (TLS has one) is waited for by nobody.
+            return;
+        }
         let mut counts = shared.counts.lock().unwrap();
         counts.answered = counts.answered.max(depth);
     });

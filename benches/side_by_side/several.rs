@@ -38,7 +38,7 @@ pub(crate) fn any(effort: &Effort) -> Vec<Row> {
             "for n in $(seq {part}); do git push -q origin HEAD:refs/claims/issue-$n && exit 1; done; true"
         );
         let pushes = ["sh", "-c", &pushes];
-        let ours = place.traffic(|| take());
+        let ours = place.traffic(take);
         let theirs = place.traffic(|| place.time(&pushes, 0));
         let rounds = effort.rounds(if way.far { 3 } else { 5 });
         let times = pairs(rounds, |_| take(), |_| place.time(&pushes, 0));

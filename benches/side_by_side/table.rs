@@ -82,16 +82,16 @@ impl Row {
             shown(self.times.theirs()),
             ratio,
             target,
-            self.both(|traffic| Some(traffic.connections)),
-            self.both(|traffic| traffic.round_trips),
-            self.both(|traffic| Some(traffic.bytes())),
+            self.both(|traffic| Some(traffic.connections.to_string())),
+            self.both(|traffic| Some(traffic.round_trips?.to_string())),
+            self.both(|traffic| Some(bytes(traffic.bytes()))),
             self.times.rounds().to_string(),
             self.notes.join("; "),
         ];
         format!("| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
     }
 
-    fn both(&self, of: impl Fn(Traffic) -> Option<u64>) -> String {
+    fn both(&self, of: impl Fn(Traffic) -> Option<String>) -> String {
         let both = self.traffic.and_then(|(ours, theirs)| Some((of(ours)?, of(theirs)?)));
         both.map_or("–".to_owned(), |(ours, theirs)| format!("{ours} / {theirs}"))
     }
@@ -126,6 +126,11 @@ padding.
 
 fn met_or_missed(met: bool) -> &'static str {
     if met { "met" } else { "**missed**" }
+}
+
+/// Exact, where that can be read.
+fn bytes(count: u64) -> String {
+    if count < 100_000_000 { count.to_string() } else { format!("{} MB", count / 1_000_000) }
 }
 
 /// A time, to three digits or so.

@@ -3,7 +3,8 @@
 use crate::{
     Effort, next_number,
     pairs::pairs,
-    place::{Place, Via, Way},
+    place::{FAR, Place, Via, Way},
+    proxy::Traffic,
     reading::MANY,
     remotes::Remote,
     servers,
@@ -118,7 +119,11 @@ pub(crate) fn network(effort: &Effort) -> Vec<Row> {
             let row =
                 Row::new("`take`, few refs", way, AGAINST, times, target).traffic(ours, theirs);
             rows.push(if way.far {
+                let crossings =
+                    |traffic: Traffic| traffic.round_trips.unwrap() + traffic.connections;
+                let wire = |traffic| crossings(traffic) as u128 * (2 * FAR).as_millis();
                 row.exact("no more round trips", ours.round_trips <= theirs.round_trips)
+                    .note(format!("{} / {} ms of it are the delay", wire(ours), wire(theirs)))
             } else {
                 row
             });
