@@ -113,8 +113,8 @@ pub(crate) fn report(machine: &str, lines: &[String]) -> String {
 }
 
 const READING: &str = "\
-- **ours / theirs** is the median of the ratios of the pairs; the times are medians. A ratio holds for this machine and load \
-far better than a time does.
+- **ours / theirs** is the median of the ratios of the pairs; the times are medians. On a busy machine (see the load) \
+ratios of what takes some milliseconds differ widely from run to run, for and against us.
 - Connections, round trips and bytes are those of one run each, ours / theirs, both directions together. Over `git`, `ssh` and \
 `https` a relay on loopback counts them, by path a wrapper around git's server programs. They are exact, but for ssh's and TLS's own \
 padding.
