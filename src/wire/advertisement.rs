@@ -110,22 +110,23 @@ pub fn read_until(
         if line == b"version 1" && first {
             continue;
         }
-        let line = match (first, line.find_byte(0)) {
-            (true, Some(end)) => {
+        let end = if first { line.find_byte(0) } else { None };
+        let line = match end {
+            Some(end) => {
                 greeting.capabilities = Capabilities::of_line(&line[end + 1..]);
                 greeting.kind = greeting.capabilities.object_format()?;
                 &line[..end]
             }
-            _ => line,
+            None => line,
         };
         first = false;
         if line.starts_with(b"shallow ") {
             continue;
         }
-        let (id, name) = ref_line(line, greeting.kind)?;
+        let (hex, name) = parts(line, greeting.kind)?;
         // `capabilities^{}` stands for an empty repository, `^{}` ends a peeled value, `.have` is no ref.
-        if !name.ends_with(b"^{}") && name != ".have" && wanted(name) {
-            kept.keep(name, id, None)?;
+        if wanted(name) && !name.ends_with(b"^{}") && name != ".have" {
+            kept.keep(name, id(hex, line, greeting.kind)?, None)?;
             if kept.refs.last().is_some_and(&enough) {
                 return Ok(Greeting { refs: kept.refs, ..greeting });
             }
@@ -174,9 +175,9 @@ pub fn ls_refs(
                 if line.starts_with(b"unborn ") {
                     continue;
                 }
-                let (id, name) = ref_line(line, greeting.kind)?;
+                let (hex, name) = parts(line, greeting.kind)?;
                 if wanted(name) {
-                    kept.keep(name, id, symref(line))?;
+                    kept.keep(name, id(hex, line, greeting.kind)?, symref(line))?;
                 }
             }
         }
@@ -242,15 +243,28 @@ pub const AGENT: &str = concat!("git-claim/", env!("CARGO_PKG_VERSION"));
 
 /// `<id> SP <name>`, and in version 2 attributes that we did not ask for.
 pub fn ref_line(line: &[u8], kind: Kind) -> Result<(ObjectId, &BStr), LinkError> {
-    let parsed = line.split_once_str(" ").and_then(|(hex, name)| {
-        let id = ObjectId::from_hex(hex).ok().filter(|id| id.kind() == kind)?;
-        let name = name.split(|byte| *byte == b' ').next().filter(|name| !name.is_empty())?;
-        Some((id, name.as_bstr()))
+    let (hex, name) = parts(line, kind)?;
+    Ok((id(hex, line, kind)?, name))
+}
+
+/// The same, the id as it came: of the refs that nobody wants it is not worth being read.
+fn parts(line: &[u8], kind: Kind) -> Result<(&[u8], &BStr), LinkError> {
+    let parted = line.split_at_checked(kind.len_in_hex()).and_then(|(hex, rest)| {
+        let rest = rest.strip_prefix(b" ")?;
+        let name = &rest[..rest.find_byte(b' ').unwrap_or(rest.len())];
+        (!name.is_empty()).then_some((hex, name.as_bstr()))
     });
-    parsed.ok_or_else(|| {
-        let shown = line[..line.len().min(200)].as_bstr().to_string();
-        LinkError::Nonsense(format!("not a line about a {kind} ref: {}", shown.escape_debug()))
-    })
+    parted.ok_or_else(|| no_ref_line(line, kind))
+}
+
+/// The id that `line` begins with.
+fn id(hex: &[u8], line: &[u8], kind: Kind) -> Result<ObjectId, LinkError> {
+    ObjectId::from_hex(hex).map_err(|_| no_ref_line(line, kind))
+}
+
+fn no_ref_line(line: &[u8], kind: Kind) -> LinkError {
+    let shown = line[..line.len().min(200)].as_bstr().to_string();
+    LinkError::Nonsense(format!("not a line about a {kind} ref: {}", shown.escape_debug()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Programs that speak for us: `git upload-pack`, `git receive-pack`, `ssh`, `git-remote-<helper>`.
 //!
-//! A child's pipes are served by threads, so that no read or write of ours can outlast the deadline, whoever
-//! else holds the other end of the pipe. A child is always ended: by the end of its input, then by a
-//! request (TERM, which lets `git` end its own children), then for good.
+//! No read or write of ours can outlast the deadline, whoever else holds the other end of a child's pipe. A child is
+//! always ended: by the end of its input, then by a request (TERM, which lets `git` end its own children), then for good.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, Read},
     process::{self, Command, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel},
+    sync::mpsc::{Receiver, Sender, channel},
     thread,
     time::Duration,
 };
@@ -16,6 +15,7 @@ use super::{
     LinkError,
     deadline::Deadline,
     leavings,
+    pipe::{PipeReader, PipeWriter},
     words::{self, Words},
 };
 
@@ -76,12 +76,15 @@ pub fn spawn(
     else {
         return Err(LinkError::Local(format!("no pipes to '{program}'")));
     };
-    let reader = PipeReader::over(stdout, deadline);
-    let writer = PipeWriter::over(stdin);
     let (speaking, quiet) = channel();
+    let child = Child::new(process, leads, quiet);
+    let ends = PipeReader::over(stdout, deadline)
+        .and_then(|reader| Ok((reader, PipeWriter::over(stdin)?)));
+    let (reader, writer) =
+        ends.map_err(|error| LinkError::Local(format!("no use of the pipes to '{program}': {error}")))?;
     let words = words.clone();
     thread::spawn(move || listen(stderr, &words, speaking));
-    Ok((Child::new(process, leads, quiet), reader, writer))
+    Ok((child, reader, writer))
 }
 
 /// Runs `command` in silence and says whether it succeeds; one that cannot be started does not.
@@ -164,13 +167,16 @@ impl Child {
 
     fn ends_within(&mut self, limit: Duration) -> bool {
         let deadline = Deadline::after(limit);
+        // Most end at once, and are not to be waited for much longer than they take.
+        let mut pause = Duration::from_micros(50);
         loop {
             match self.process.try_wait() {
                 Ok(Some(_)) => return true,
                 Ok(None) if deadline.passed() => return false,
-                Ok(None) => thread::sleep(Duration::from_millis(1)),
+                Ok(None) => thread::sleep(pause),
                 Err(_) => return false,
             }
+            pause = (pause * 2).min(Duration::from_millis(1));
         }
     }
 
@@ -212,87 +218,6 @@ impl Drop for Child {
     }
 }
 
-/// The child's standard output, read no longer than the deadline allows.
-pub struct PipeReader {
-    chunks: Receiver<io::Result<Vec<u8>>>,
-    chunk: Vec<u8>,
-    at: usize,
-    deadline: Deadline,
-}
-
-impl PipeReader {
-    fn over(source: impl Read + Send + 'static, deadline: Deadline) -> Self {
-        // The bound keeps a fast server from filling our memory faster than we read.
-        let (sender, chunks) = sync_channel(4);
-        thread::spawn(move || pump(source, &sender));
-        Self { chunks, chunk: Vec::new(), at: 0, deadline }
-    }
-}
-
-fn pump(mut source: impl Read, sender: &SyncSender<io::Result<Vec<u8>>>) {
-    loop {
-        let mut chunk = vec![0; 64 * 1024];
-        let read = match source.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(count) => {
-                chunk.truncate(count);
-                Ok(chunk)
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
-        };
-        let failed = read.is_err();
-        if sender.send(read).is_err() || failed {
-            break;
-        }
-    }
-}
-
-impl Read for PipeReader {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.chunk.len() {
-            match self.chunks.recv_timeout(self.deadline.left()) {
-                Ok(chunk) => (self.chunk, self.at) = (chunk?, 0),
-                Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::TimedOut.into()),
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
-            }
-        }
-        let count = (&self.chunk[self.at..]).read(out)?;
-        self.at += count;
-        Ok(count)
-    }
-}
-
-/// The child's standard input. What is flushed is on its way; dropping it closes the pipe.
-pub struct PipeWriter {
-    chunks: Sender<Vec<u8>>,
-    chunk: Vec<u8>,
-}
-
-impl PipeWriter {
-    fn over(mut sink: impl Write + Send + 'static) -> Self {
-        let (chunks, receiver) = channel::<Vec<u8>>();
-        // A child that stops reading ends this thread, and the reader then learns why.
-        thread::spawn(
-            move || while receiver.recv().is_ok_and(|chunk| sink.write_all(&chunk).is_ok()) {},
-        );
-        Self { chunks, chunk: Vec::new() }
-    }
-}
-
-impl Write for PipeWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.chunk.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.chunks
-            .send(std::mem::take(&mut self.chunk))
-            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
-    }
-}
-
 /// What the failure of a read or write means for the conversation.
 pub fn broken_off(
     child: Option<&Child>,
@@ -311,7 +236,7 @@ pub fn broken_off(
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::time::Instant;
+    use std::{io::Write, time::Instant};
 
     use super::*;
 

@@ -7,16 +7,14 @@ use std::io::{self, Read, Write};
 
 use gix::protocol::transport::packetline::{
     BandRef, PacketLineRef,
-    blocking_io::{
-        StreamingPeekableIter,
-        encode::{data_to_write, delim_to_write, flush_to_write},
-    },
+    blocking_io::encode::{data_to_write, delim_to_write, flush_to_write},
 };
 
 use super::{
     LinkError,
     child::{Child, broken_off},
     deadline::Deadline,
+    lines::{Broken, Lines},
     words::{self, Words},
 };
 
@@ -47,7 +45,7 @@ impl<'a> Line<'a> {
 pub struct Conversation {
     // The order matters: hang up before the child is asked to end.
     writer: Box<dyn Write + Send>,
-    lines: StreamingPeekableIter<Box<dyn Read + Send>>,
+    lines: Lines,
     child: Option<Child>,
     deadline: Deadline,
     words: Words,
@@ -62,33 +60,24 @@ impl Conversation {
         deadline: Deadline,
         words: Words,
     ) -> Self {
-        Self {
-            writer,
-            lines: StreamingPeekableIter::new(reader, &[], false),
-            child,
-            deadline,
-            words,
-        }
+        Self { writer, lines: Lines::of(reader), child, deadline, words }
     }
 
     /// The next line. An `ERR` line and the end of the stream are errors.
     pub fn next(&mut self) -> Result<Line<'_>, LinkError> {
-        match self.lines.read_line() {
-            Some(Ok(Ok(PacketLineRef::Data(data)))) => match data.strip_prefix(b"ERR ") {
+        match self.lines.next() {
+            Ok(Line::Data(data)) => match data.strip_prefix(b"ERR ") {
                 Some(said) => {
                     self.words.hear_line(said);
                     Err(words::no_conversation(&self.words.take(), ""))
                 }
                 None => Ok(Line::Data(data)),
             },
-            Some(Ok(Ok(PacketLineRef::Flush))) => Ok(Line::Flush),
-            Some(Ok(Ok(PacketLineRef::Delimiter))) => Ok(Line::Delimiter),
-            Some(Ok(Ok(PacketLineRef::ResponseEnd))) => Ok(Line::ResponseEnd),
-            Some(Ok(Err(error))) => Err(LinkError::Nonsense(error.to_string())),
-            Some(Err(error)) => {
+            Ok(mark) => Ok(mark),
+            Err(Broken::Malformed(why)) => Err(LinkError::Nonsense(why)),
+            Err(Broken::Off(error)) => {
                 Err(broken_off(self.child.as_ref(), &self.deadline, &self.words, &error))
             }
-            None => Err(LinkError::Unreachable("the remote hung up".into())),
         }
     }
 

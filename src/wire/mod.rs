@@ -11,6 +11,8 @@ mod direct;
 mod fetch;
 mod helper;
 mod leavings;
+mod lines;
+mod pipe;
 mod push;
 mod report;
 mod send_pack;

@@ -16,9 +16,10 @@ use gix::{
 use crate::wire::{
     Advertised, LinkError,
     advertisement::{self, Kept},
-    child::{self, Child, PipeReader, PipeWriter, Terminal},
+    child::{self, Child, Terminal},
     conversation::Conversation,
     deadline::Deadline,
+    pipe::{PipeReader, PipeWriter},
     words::Words,
 };
 
