@@ -150,13 +150,14 @@ impl Held {
     /// which [`records`](Self::records) tells.
     pub fn write(&self, record: &HeldRecord, claim: &ClaimRef) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
+        let mut text = serde_json::to_vec_pretty(record)?;
+        text.push(b'\n');
         let mut builder = tempfile::Builder::new();
         builder.prefix(UNFINISHED);
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(&self.folder)?;
-        serde_json::to_writer_pretty(&mut file, record)?;
-        io::Write::write_all(&mut file, b"\n")?;
+        io::Write::write_all(&mut file, &text)?;
         file.persist(self.path(claim, record.token)).map_err(|error| error.error)?;
         Ok(())
     }

@@ -174,6 +174,7 @@ pub fn push(
     let prefix = &stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
     let records: Vec<Records> = claims.iter().map(|claim| context.records(Some(claim))).collect();
+    context.link.make_ready();
     let attempts = begin(wanted, &claims, &records, context)?;
     // Whoever looks for a claim in another place must not win beside us.
     let others: Vec<Vec<ClaimRef>> = wanted

@@ -40,6 +40,8 @@ pub struct Direct<'a> {
     to: &'a Destination,
     manner: &'a Manner<'a>,
     session: Option<Session>,
+    /// A connection to receive-pack that was not spoken on yet.
+    ready: Option<Result<Conversation, LinkError>>,
     spoken: Option<Spoken>,
 }
 
@@ -53,7 +55,7 @@ enum Service {
 impl<'a> Direct<'a> {
     /// A link to `peer`, which is where `to` is; nothing is opened yet.
     pub fn new(peer: Peer<'a>, to: &'a Destination, manner: &'a Manner<'a>) -> Self {
-        Self { peer, to, manner, session: None, spoken: None }
+        Self { peer, to, manner, session: None, ready: None, spoken: None }
     }
 
     fn connect(&self, service: Service) -> Result<Conversation, LinkError> {
@@ -174,9 +176,18 @@ impl Link for Direct<'_> {
         self.spoken
     }
 
+    /// Here the program's start takes longest. Others' is not begun before the clone is ready: they may be busy, and count.
+    fn make_ready(&mut self) {
+        if let Peer::Local(_) = self.peer {
+            self.hang_up();
+            self.ready = Some(self.connect(Service::ReceivePack));
+        }
+    }
+
     fn update(&mut self, push: &Push<'_>) -> Vec<Updated> {
+        let ready = self.ready.take();
         self.hang_up();
-        match self.connect(Service::ReceivePack) {
+        match ready.unwrap_or_else(|| self.connect(Service::ReceivePack)) {
             Ok(conversation) => send_pack::update(conversation, push),
             Err(error) => push.all(&Reported::Unsent(error)),
         }
@@ -187,6 +198,9 @@ impl Direct<'_> {
     fn hang_up(&mut self) {
         if let Some(session) = self.session.take() {
             session.hang_up();
+        }
+        if let Some(Ok(unused)) = self.ready.take() {
+            unused.hang_up();
         }
     }
 }

@@ -106,6 +106,10 @@ pub trait Link {
     /// How the last [`list`](Link::list) that was answered was spoken; `None` before there was one.
     fn spoken(&self) -> Option<Spoken>;
 
+    /// An [`update`](Link::update) is about to follow, as the next thing that is asked for. Whatever takes its time until the
+    /// remote can be told may begin; the remote is told nothing.
+    fn make_ready(&mut self) {}
+
     /// Moves refs by compare-and-swap, on one connection; says for each of them, in the order of the edits, what came of it.
     fn update(&mut self, push: &Push<'_>) -> Vec<Updated>;
 }
