@@ -80,8 +80,9 @@ pub fn spawn(
     let child = Child::new(process, leads, quiet);
     let ends = PipeReader::over(stdout, deadline)
         .and_then(|reader| Ok((reader, PipeWriter::over(stdin)?)));
-    let (reader, writer) =
-        ends.map_err(|error| LinkError::Local(format!("no use of the pipes to '{program}': {error}")))?;
+    let (reader, writer) = ends.map_err(|error| {
+        LinkError::Local(format!("no use of the pipes to '{program}': {error}"))
+    })?;
     let words = words.clone();
     thread::spawn(move || listen(stderr, &words, speaking));
     Ok((child, reader, writer))

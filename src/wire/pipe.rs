@@ -164,7 +164,9 @@ impl PipeWriter {
 
 fn by_thread(mut pipe: ChildStdin) -> Sender<Vec<u8>> {
     let (chunks, receiver) = channel::<Vec<u8>>();
-    thread::spawn(move || while receiver.recv().is_ok_and(|chunk| pipe.write_all(&chunk).is_ok()) {});
+    thread::spawn(
+        move || while receiver.recv().is_ok_and(|chunk| pipe.write_all(&chunk).is_ok()) {},
+    );
     chunks
 }
 
