@@ -215,3 +215,50 @@ fn write_what_fits(pipe: &mut ChildStdin, bytes: &[u8]) -> io::Result<usize> {
     }
     Ok(count)
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{
+        process::{Command, Stdio},
+        time::Duration,
+    };
+
+    use super::*;
+
+    fn shell(script: &str) -> (std::process::Child, PipeReader, PipeWriter) {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("sh starts");
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let deadline = Deadline::after(Duration::from_secs(20));
+        let reader = PipeReader::over(stdout.expect("piped"), deadline).expect("a pipe");
+        (child, reader, PipeWriter::over(stdin.expect("piped")).expect("a pipe"))
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_pipe_gets_there_all_the_same() {
+        let (mut child, mut reader, mut writer) = shell("exec cat");
+        let bytes: Vec<u8> = (0..1_000_003_u32).map(|at| (at % 251) as u8).collect();
+        // Nothing is read meanwhile, so that the child cannot go on either.
+        for piece in bytes.chunks(300_000) {
+            writer.write_all(piece).and_then(|()| writer.flush()).expect("on its way");
+        }
+        drop(writer);
+        let mut out = Vec::new();
+        reader.read_to_end(&mut out).expect("until the end");
+        assert!(out == bytes, "{} of {} bytes, or others", out.len(), bytes.len());
+        child.wait().expect("it ended");
+    }
+
+    #[test]
+    fn a_child_that_does_not_read_is_left_to_the_reader_to_explain() {
+        let (mut child, mut reader, mut writer) = shell("exec 0<&-; echo no");
+        let mut out = String::new();
+        reader.read_to_string(&mut out).expect("until the end");
+        child.wait().expect("it ended");
+        let mut write = || writer.write_all(b"hello").and_then(|()| writer.flush());
+        assert!(write().is_ok());
+        assert_eq!(write().map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+        assert_eq!(out, "no\n");
+    }
+}
