@@ -644,7 +644,7 @@ mod tests {
 
     #[test]
     fn usage_errors_exit_2_and_help_0() {
-        for line in ["", "take", "release 42 43", "take -42", "--color red list"] {
+        for line in ["", "take", "release 42 --all", "take -42", "--color red list"] {
             let words = std::iter::once("git-claim").chain(line.split_whitespace());
             assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{line:?}");
         }
