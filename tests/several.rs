@@ -270,7 +270,7 @@ fn what_may_have_landed_is_gone_on_with(kind: Kind) {
     remote.hook("pre-receive", "sleep 4");
     let unsure = alice.claim(&["take", "a", "b", "--timeout", "2s"]);
     assert_eq!(unsure.code, Some(69), "{unsure}");
-    let unsure = unsure.says("take a --resume");
+    let unsure = unsure.says("git claim take a b --resume");
     assert_eq!(alice.records().len(), 2, "{unsure}");
     remote.unhook("pre-receive");
     // Whatever became of it, both are Alice's after this; the third is new.

@@ -8,7 +8,7 @@ use super::{
     swap::Bond,
     take::{self, Taken, Wanted},
 };
-use crate::verdict::Verdict;
+use crate::{verdict::Verdict, wire::NOT_TOGETHER};
 
 /// Which of the claims that are wanted are to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +32,13 @@ pub fn all(wanted: &[&Wanted<'_>], context: &mut Context<'_>) -> anyhow::Result<
             held.report.hints.push(format!("all or none: none of the {} is taken", wanted.len()));
         }
     }
-    let short = |answer: &Taken| matches!(answer.report.verdict, Verdict::Refused(_));
-    if wanted.len() > 1
-        && let Some(refused) = answers.iter_mut().find(|answer| short(answer))
-    {
-        let names: Vec<&str> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
-        let command = context.command(&format!("take {} --one-by-one", names.join(" ")));
-        refused.report.hints.push(format!(
-            "where the remote cannot move several refs together, they can be taken one after the other: {command}"
-        ));
+    let short = |answer: &&mut Taken| matches!(&answer.report.verdict, Verdict::Refused(why) if why == NOT_TOGETHER);
+    if let Some(refused) = answers.iter_mut().find(short) {
+        let command = context.command(&format!("take {} --one-by-one", take::together(wanted)));
+        refused
+            .report
+            .hints
+            .push(format!("they can be taken one after the other, or none: {command}"));
     }
     Ok(answers)
 }

@@ -292,6 +292,10 @@ impl<'a> Going<'a> {
             Verdict::Refused(why) if self.outcome.pending => {
                 self.outcome.verdict = Verdict::Unknown(why.clone());
             }
+            Verdict::Free if self.outcome.pending && self.swap.act == Act::Take => {
+                let why = "nothing is there, and an earlier try of ours may still land";
+                self.outcome.verdict = Verdict::Unknown(why.into());
+            }
             Verdict::Claimed(_) | Verdict::Renewed(_) | Verdict::Released => {
                 self.outcome.pending = false;
             }

@@ -59,7 +59,7 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         if resumed.iter().all(claimed) || resumed.iter().any(is_unsure) {
             return Ok(resumed);
         }
-        ours = resumed.into_iter().filter(claimed).collect();
+        ours = resumed.into_iter().filter(claimed).collect::<Vec<_>>();
         wanted.retain(|wanted| {
             let claim = wanted.claim(&context.stage.settings.prefix);
             !ours.iter().any(|report| report.claim == claim)
@@ -76,6 +76,15 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         context,
         &mut rest,
     )?;
+    let claimed = |taken: &Taken| matches!(taken.report.verdict, Verdict::Claimed(_));
+    let held: Vec<_> = ours.iter().map(|report| report.claim.short().into_owned()).collect();
+    let held = held.join(" ");
+    if let (Some(last), false) = (ours.last_mut(), taken.iter().all(claimed)) {
+        let release = context.command(&format!("release {held}"));
+        last.hints.push(format!(
+            "what this clone held before is still held, without the others; to give it back: {release}"
+        ));
+    }
     Ok(ours.into_iter().chain(taken.into_iter().map(|taken| taken.report)).collect())
 }
 
@@ -173,7 +182,8 @@ pub fn push(
     let stage = context.stage;
     let prefix = &stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
-    let records: Vec<Records> = claims.iter().map(|claim| context.records(Some(claim))).collect();
+    let by_claim = context.by_claim();
+    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
     context.link.make_ready();
     let attempts = begin(wanted, &claims, &records, context)?;
     // Whoever looks for a claim in another place must not win beside us.
@@ -190,7 +200,11 @@ pub fn push(
         if let Some((other, seen)) = elsewhere {
             taken.report = held_elsewhere(&other, &seen, context);
         } else {
-            let hints = hints(context, &taken.report, records, seen.as_ref(), pending);
+            let together = match bond {
+                Bond::All => together(wanted),
+                Bond::Each => taken.report.claim.short().into_owned(),
+            };
+            let hints = hints(context, &taken.report, records, seen.as_ref(), pending, &together);
             taken.report.hints.extend(hints);
         }
         answers.push((taken, near));
@@ -211,6 +225,16 @@ pub fn push(
         }
     }
     Ok(answers)
+}
+
+/// The names, to be typed in a command; of many it is left to the one who typed them.
+pub fn together(wanted: &[&Wanted<'_>]) -> String {
+    const TYPED: usize = 20;
+    if wanted.len() > TYPED {
+        return "NAME...".into();
+    }
+    let names: Vec<&str> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
+    names.join(" ")
 }
 
 /// Writes down in the clone that takes of all of them are on their way.
@@ -253,8 +277,11 @@ pub fn give_back(taken: &mut [Taken], which: &[usize], context: &mut Context<'_>
     let (claims, records): (Vec<ClaimRef>, Vec<Records>) =
         won.iter().map(|(_, claim, records)| (claim.clone(), records.clone())).unzip();
     let reports = release::own(&claims, &records, context);
-    for ((at, ..), report) in won.iter().zip(reports) {
-        taken[*at] = Taken { report, proof: None };
+    for ((at, _, records), report) in won.iter().zip(reports) {
+        // Where it is not known to be gone, it may well be ours still.
+        let gone = matches!(report.verdict, Verdict::Released | Verdict::Free | Verdict::Lost(_));
+        let proof = records.own.first().filter(|_| !gone).cloned();
+        taken[*at] = Taken { report, proof };
     }
 }
 
@@ -266,7 +293,8 @@ const CUT: char = '…';
 fn resume(wanted: &[Wanted<'_>], context: &mut Context<'_>) -> Vec<ClaimReport> {
     let prefix = &context.stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
-    let records: Vec<Records> = claims.iter().map(|claim| context.records(Some(claim))).collect();
+    let by_claim = context.by_claim();
+    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
     let begun = |records: &Records| !records.own.is_empty() || records.damage.is_some();
     if !records.iter().any(begun) {
         return claims
@@ -320,16 +348,18 @@ fn held_elsewhere(other: &ClaimRef, seen: &Seen, context: &Context<'_>) -> Claim
     report
 }
 
+/// `together` are the names that are to be had all or none; a command about one of them would have it alone.
 fn hints(
     context: &Context<'_>,
     report: &ClaimReport,
     records: &Records,
     seen: Option<&Seen>,
     pending: bool,
+    together: &str,
 ) -> Vec<String> {
     let (claim, verdict) = (&report.claim, &report.verdict);
     let name = claim.short();
-    let resume = || context.command(&format!("take {name} --resume"));
+    let resume = || context.command(&format!("take {together} --resume"));
     match verdict {
         Verdict::Unknown(_) if pending => {
             vec![format!("the claim may or may not have landed; this finds out: {}", resume())]

@@ -38,6 +38,7 @@ use words::Words;
 pub use child::Terminal;
 pub use leavings::{Deferred, Relay, interrupt};
 pub use push::{Edit, Push, Reported, Updated};
+pub use send_pack::NOT_TOGETHER;
 
 /// How to speak to remotes: the same for every link of one invocation.
 pub struct Manner<'a> {
