@@ -101,11 +101,7 @@ impl Place {
 
     /// A command here, to be run.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(words[0]);
-        // The program is looked for on our own PATH otherwise.
-        if words[0] == "git-claim" {
-            command = Command::new(env!("CARGO_BIN_EXE_git-claim"));
-        }
+        let mut command = Command::new(program(words[0]));
         command.args(&words[1..]).current_dir(&self.clone);
         command.env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
         command
@@ -198,6 +194,17 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.dir);
     }
+}
+
+/// The full path of a program, so that both sides are started in the same way. For a bare name beside a `PATH` of its own
+/// the standard library forks this whole process and has the child search, and the time of that would be theirs alone.
+fn program(name: &str) -> PathBuf {
+    if name == "git-claim" {
+        return env!("CARGO_BIN_EXE_git-claim").into();
+    }
+    let path = env::var_os("PATH").unwrap();
+    let mut files = env::split_paths(&path).map(|dir| dir.join(name));
+    files.find(|file| file.is_file()).unwrap_or_else(|| panic!("no {name} on the PATH"))
 }
 
 /// An address, what a client's configuration must say to get in, and the relay on the way there.
