@@ -146,10 +146,12 @@ Examples:
     git claim take 42
     git claim take 42 --note 'the login loop, from the hourly sweep'
     git claim take client-release-archive --remote .
+    git claim take workspace-3 archive device-7
+    list-my-issues | git claim take --any --shuffle -
     git claim take 42 --over 1f6e0c94c2d5 --reason 'ci-7 is gone since Monday'
 
 Exit status: 0 claimed, 75 held by somebody else, 77 refused, 69 could not tell; with --over also 3, it is another by now, \
-or gone"
+or gone; of several claims, the worst"
     )]
     Take(Take),
 
@@ -161,10 +163,11 @@ or gone"
         after_long_help = "\
 Examples:
     git claim release 42
+    git claim release 42 43
     git claim release --all
     git claim release 42 --expect 1f6e0c94c2d5
 
-Exit status: 0 released, 3 not yours or nothing there, 77 refused, 69 could not tell"
+Exit status: 0 released, 3 not yours or nothing there, 77 refused, 69 could not tell; of several claims, the worst"
     )]
     Release(Release),
 
@@ -233,7 +236,7 @@ Examples:
     git claim renew 42
     git claim renew 42 43
 
-Exit status: 0 renewed, 3 lost or nothing there, 77 refused, 69 could not tell"
+Exit status: 0 renewed, 3 lost or nothing there, 77 refused, 69 could not tell; of several claims, the worst"
     )]
     Renew(Renew),
 
