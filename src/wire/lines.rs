@@ -59,11 +59,16 @@ impl Lines {
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
-        match self.source.read(&mut self.buffer[self.end..])? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            count => {
-                self.end += count;
-                Ok(())
+        loop {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(());
+                }
+                // A signal that somebody takes care of is no end of the conversation.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }
