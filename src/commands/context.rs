@@ -92,6 +92,15 @@ impl<'a> Context<'a> {
         self.held.as_ref().map(Held::by_claim).unwrap_or_default()
     }
 
+    /// The same about each of `claims`. A single one's records are read without those of all others.
+    pub fn records_of(&self, claims: &[ClaimRef]) -> Vec<Records> {
+        if let [claim] = claims {
+            return vec![self.records(Some(claim))];
+        }
+        let by_claim = self.by_claim();
+        claims.iter().map(|claim| by_claim.of(claim)).collect()
+    }
+
     /// Asks the remote what `claim` holds now, and for the record there unless the clone has that very commit.
     ///
     /// Where the reading side has nothing and this clone holds the claim by its records, the writing side is asked too: a
@@ -350,6 +359,12 @@ impl<'a> Context<'a> {
             hints: Vec::new(),
             assessment: None,
         }
+    }
+
+    /// A report where there should be one, and is none.
+    pub fn report_nothing(&self, claim: &ClaimRef) -> ClaimReport {
+        let unknown = Verdict::Unknown("there is no answer".into());
+        self.report(claim, unknown, None, &Records::default())
     }
 
     /// A report about an exchange that failed before it said anything about the claim.

@@ -39,9 +39,7 @@ pub fn run(args: &cli::Release, context: &mut Context<'_>) -> anyhow::Result<Vec
         let [claim] = claims.as_slice() else { return Err(OnlyOne("--expect").into()) };
         return Ok(vec![named(claim, &Abbreviated::parse(expect)?, context)?]);
     }
-    let by_claim = context.by_claim();
-    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
-    Ok(own(&claims, &records, context))
+    Ok(own(&claims, &context.records_of(&claims), context))
 }
 
 /// Releases what is on record here, in one push.
@@ -63,9 +61,7 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     if records.strangers {
         context.stage.ui().warn("there are records of another clone here, of which this one is a copy: they prove nothing");
     }
-    let by_claim = context.by_claim();
-    let each: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
-    let mut reports = own(&claims, &each, context);
+    let mut reports = own(&claims, &context.records_of(&claims), context);
     // A take that never landed left a record of an attempt, not a claim.
     let won = |claim: &ClaimRef| {
         records.own.iter().any(|record| record.tip.is_some() && *claim.full() == *record.refname)
@@ -121,10 +117,7 @@ pub fn own(
 /// The same for one.
 pub fn one(claim: &ClaimRef, records: Records, context: &mut Context<'_>) -> ClaimReport {
     let report = own(slice::from_ref(claim), &[records], context).pop();
-    report.unwrap_or_else(|| {
-        let unknown = Verdict::Unknown("there is no answer".into());
-        context.report(claim, unknown, None, &Records::default())
-    })
+    report.unwrap_or_else(|| context.report_nothing(claim))
 }
 
 /// What is to be released, and what it is to be replaced by.

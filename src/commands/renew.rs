@@ -25,8 +25,7 @@ use crate::{
 pub fn run(args: &cli::Renew, context: &mut Context<'_>) -> Result<Vec<ClaimReport>, ListError> {
     let prefix = &context.stage.settings.prefix;
     let claims = names::typed(&args.names, |name| ClaimRef::typed(prefix, name))?;
-    let by_claim = context.by_claim();
-    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
+    let records = context.records_of(&claims);
     let mut reports: Vec<Option<ClaimReport>> = vec![None; claims.len()];
     let known = records.iter().enumerate().filter_map(|(at, records)| {
         let ours = on_record(records)?;
@@ -146,9 +145,7 @@ pub fn this_take(claim: &ClaimRef, proof: &HeldRecord, context: &mut Context<'_>
         Some(Err(report)) => Some(*report),
         None => None,
     };
-    let unknown = || Verdict::Unknown("there is no answer".into());
-    let report =
-        report.unwrap_or_else(|| context.report(claim, unknown(), None, &Records::default()));
+    let report = report.unwrap_or_else(|| context.report_nothing(claim));
     Renewal { report, proof: None, asked: None }
 }
 

@@ -22,19 +22,20 @@ pub enum How {
 }
 
 /// Takes all of them in one push, or none.
-pub fn all(wanted: &[&Wanted<'_>], context: &mut Context<'_>) -> anyhow::Result<Vec<Taken>> {
-    let mut answers = take::push(wanted, Bond::All, context)?;
+pub fn all(wanted: &[Wanted<'_>], context: &mut Context<'_>) -> anyhow::Result<Vec<Taken>> {
+    let wanted: Vec<&Wanted<'_>> = wanted.iter().collect();
+    let mut answers = take::push(&wanted, Bond::All, context)?;
     // A remote that keeps its word leaves nothing to do here.
     unless_all(&mut answers, context);
-    if wanted.len() > 1 && !answers.iter().any(is_claimed) {
+    if wanted.len() > 1 && !answers.iter().any(Taken::is_claimed) {
         let held = |answer: &&mut Taken| matches!(answer.report.verdict, Verdict::Held(_));
         if let Some(held) = answers.iter_mut().find(held) {
             held.report.hints.push(format!("all or none: none of the {} is taken", wanted.len()));
         }
     }
-    let short = |answer: &&mut Taken| matches!(&answer.report.verdict, Verdict::Refused(why) if why == NOT_TOGETHER);
-    if let Some(refused) = answers.iter_mut().find(short) {
-        let command = context.command(&format!("take {} --one-by-one", take::together(wanted)));
+    let refused = Verdict::Refused(NOT_TOGETHER.into());
+    if let Some(refused) = answers.iter_mut().find(|answer| answer.report.verdict == refused) {
+        let command = context.command(&format!("take {} --one-by-one", take::together(&wanted)));
         refused
             .report
             .hints
@@ -62,7 +63,7 @@ pub fn one_by_one(
                 return Err(error);
             }
         }
-        if !is_claimed(&answers[at]) {
+        if !answers[at].is_claimed() {
             break;
         }
     }
@@ -86,9 +87,9 @@ pub fn any(
         let taken = take::push(&these, Bond::Each, context)?;
         let lost = |taken: &Taken| matches!(taken.report.verdict, Verdict::Held(_));
         // What was not lost to somebody is no reason to try the next.
-        let stuck = taken.iter().any(|taken| !is_claimed(taken) && !lost(taken));
+        let stuck = taken.iter().any(|taken| !taken.is_claimed() && !lost(taken));
         for (at, taken) in now.into_iter().zip(taken) {
-            missing -= usize::from(is_claimed(&taken));
+            missing -= usize::from(taken.is_claimed());
             answers[at] = taken;
         }
         if stuck {
@@ -98,13 +99,9 @@ pub fn any(
     Ok(answers)
 }
 
-fn is_claimed(answer: &Taken) -> bool {
-    matches!(answer.report.verdict, Verdict::Claimed(_))
-}
-
 /// Gives back what was taken, unless that is everything.
 fn unless_all(answers: &mut [Taken], context: &mut Context<'_>) {
-    if answers.iter().all(is_claimed) {
+    if answers.iter().all(Taken::is_claimed) {
         return;
     }
     let all: Vec<usize> = (0..answers.len()).collect();

@@ -76,10 +76,9 @@ pub fn run(args: &cli::Take, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         context,
         &mut rest,
     )?;
-    let claimed = |taken: &Taken| matches!(taken.report.verdict, Verdict::Claimed(_));
     let held: Vec<_> = ours.iter().map(|report| report.claim.short().into_owned()).collect();
     let held = held.join(" ");
-    if let (Some(last), false) = (ours.last_mut(), taken.iter().all(claimed)) {
+    if let (Some(last), false) = (ours.last_mut(), taken.iter().all(Taken::is_claimed)) {
         let release = context.command(&format!("release {held}"));
         last.hints.push(format!(
             "what this clone held before is still held, without the others; to give it back: {release}"
@@ -126,6 +125,13 @@ pub struct Taken {
     pub report: ClaimReport,
     /// The proof that it is ours, where it is or may yet become so.
     pub proof: Option<HeldRecord>,
+}
+
+impl Taken {
+    /// Whether it is ours now.
+    pub fn is_claimed(&self) -> bool {
+        matches!(self.report.verdict, Verdict::Claimed(_))
+    }
 }
 
 impl Wanted<'_> {
@@ -182,8 +188,7 @@ pub fn push(
     let stage = context.stage;
     let prefix = &stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
-    let by_claim = context.by_claim();
-    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
+    let records = context.records_of(&claims);
     context.link.make_ready();
     let attempts = begin(wanted, &claims, &records, context)?;
     // Whoever looks for a claim in another place must not win beside us.
@@ -211,8 +216,7 @@ pub fn push(
     }
     // The comparison of the remote is about one ref; somebody who looks elsewhere may have won there at the same time.
     let doubtful = |(taken, near): &(Taken, bool)| {
-        (*near || *prefix != Prefix::default())
-            && matches!(taken.report.verdict, Verdict::Claimed(_))
+        (*near || *prefix != Prefix::default()) && taken.is_claimed()
     };
     let doubtful: Vec<usize> = (0..answers.len()).filter(|at| doubtful(&answers[*at])).collect();
     let mut answers: Vec<Taken> = answers.into_iter().map(|(taken, _)| taken).collect();
@@ -293,8 +297,7 @@ const CUT: char = '…';
 fn resume(wanted: &[Wanted<'_>], context: &mut Context<'_>) -> Vec<ClaimReport> {
     let prefix = &context.stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
-    let by_claim = context.by_claim();
-    let records: Vec<Records> = claims.iter().map(|claim| by_claim.of(claim)).collect();
+    let records = context.records_of(&claims);
     let begun = |records: &Records| !records.own.is_empty() || records.damage.is_some();
     if !records.iter().any(begun) {
         return claims

@@ -53,7 +53,7 @@ pub fn take(
     }
     if let (Patience::None, How::All) = (patience, how) {
         // The write itself finds out how they stand.
-        return some::all(&wanted.iter().collect::<Vec<_>>(), context);
+        return some::all(wanted, context);
     }
     let end = patience.end(Instant::now());
     let mut watch = Watch::default();
@@ -112,10 +112,9 @@ fn round(
     let tried = match how {
         How::Any(most) => some::any(wanted, answers, most, context)?,
         How::All | How::OneByOne if !answers.iter().all(is_free) => answers,
-        How::All => some::all(&wanted.iter().collect::<Vec<_>>(), context)?,
+        How::All => some::all(wanted, context)?,
         How::OneByOne => some::one_by_one(wanted, answers, context)?,
     };
-    let taken = |taken: &Taken| matches!(taken.report.verdict, Verdict::Claimed(_));
     let open = |taken: &Taken| match &taken.report.verdict {
         // Somebody has it or had it, or nothing has left: nothing of ours can land any more.
         Verdict::Held(_) | Verdict::Free | Verdict::Released | Verdict::Unknown(_) => {
@@ -125,7 +124,7 @@ fn round(
     };
     let over = match how {
         How::Any(_) => tried.iter().any(|answer| !open(answer)),
-        How::All | How::OneByOne => tried.iter().all(taken) || !tried.iter().all(open),
+        How::All | How::OneByOne => tried.iter().all(Taken::is_claimed) || !tried.iter().all(open),
     };
     if !over {
         return Ok(Round::NotYet(tried));
