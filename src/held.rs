@@ -8,8 +8,9 @@
 //! A record names the clone it was written in. A clone copied or moved elsewhere owns nothing.
 
 use std::{
+    borrow::Cow,
     cmp::Reverse,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
@@ -102,7 +103,7 @@ impl Records {
     }
 }
 
-/// What a clone has on record, read in one go to be told claim by claim.
+/// What a clone has on record about some claims, read in one go to be told claim by claim.
 #[derive(Debug, Clone, Default)]
 pub struct ByClaim {
     /// Why the folder could not be read, which is so for every claim.
@@ -120,7 +121,7 @@ impl ByClaim {
         found
     }
 
-    /// All records of this very clone.
+    /// All that were read and are of this very clone.
     pub fn own(&self) -> Vec<HeldRecord> {
         self.named.values().flat_map(|found| &found.own).cloned().collect()
     }
@@ -182,13 +183,16 @@ impl Held {
         found
     }
 
-    /// What this clone has on record about all claims, to be asked for one after the other.
-    pub fn by_claim(&self) -> ByClaim {
+    /// What this clone has on record about those `claims`, under any namespace, to be asked for one after the other.
+    pub fn by_claim<'c>(&self, claims: impl IntoIterator<Item = &'c ClaimRef>) -> ByClaim {
+        let wanted: HashSet<Cow<'_, str>> = claims.into_iter().map(ClaimRef::short).collect();
         let mut found = ByClaim::default();
         found.damage = self.each("", |name, path| {
             // No record of ours is named otherwise.
             let claim = name.split_once('~').map_or(name, |(claim, _)| claim);
-            self.add(name, path, found.named.entry(claim.to_owned()).or_default());
+            if wanted.contains(claim) {
+                self.add(name, path, found.named.entry(claim.to_owned()).or_default());
+            }
         });
         for records in found.named.values_mut() {
             records.own.sort_by_key(|record| Reverse(record.taken));
@@ -357,9 +361,12 @@ mod tests {
         let branches = Prefix::parse("refs/heads/claims/").expect("legal");
         let branch = ClaimRef::new(&branches, &ClaimName::parse("4").expect("a name"));
         let same = |held: &Held| {
-            let all = held.by_claim();
+            let all = held.by_claim(&claims);
             for claim in claims.iter().chain([&branch]) {
                 assert_eq!(all.of(claim), held.records(Some(claim)), "{claim:?}");
+                let alone = held.by_claim([claim]);
+                assert_eq!(alone.of(claim), held.records(Some(claim)), "{claim:?}");
+                assert!(alone.named.len() <= 1, "{alone:?}");
             }
             all
         };

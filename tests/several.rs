@@ -6,28 +6,7 @@ use std::{
     thread,
 };
 
-use crate::support::{Kind, Output, Remote, Sandbox, kinds, on, proxy::Proxy};
-
-/// The lines of standard output, each cut down to the verdict and the name.
-fn verdicts(output: &Output) -> Vec<String> {
-    let lines = output.stdout.lines();
-    lines.map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
-}
-
-#[track_caller]
-fn says(output: &Output, code: i32, expected: &[&str]) {
-    assert_eq!(
-        (output.code, verdicts(output)),
-        (Some(code), expected.iter().map(|line| (*line).to_owned()).collect()),
-        "{output}"
-    );
-}
-
-/// The claims on the remote.
-fn claims(remote: &Remote) -> Vec<String> {
-    let refs = remote.git(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/claims/"]);
-    refs.lines().map(str::to_owned).collect()
-}
+use crate::support::{Kind, Output, Sandbox, kinds, on, proxy::Proxy};
 
 on!(it_is_all_or_none: path, sha256, reftable, daemon, ssh, ssh_v0, https, https_v0, https_reftable);
 fn it_is_all_or_none(kind: Kind) {
@@ -37,38 +16,33 @@ fn it_is_all_or_none(kind: Kind) {
     let _ = alice.claim(&["take", "archive"]).is(0, "claimed archive ");
     let wanted = ["take", "device", "archive", "workspace", "Device"];
     let held = bob.claim(&wanted);
-    says(&held, 75, &["free device", "held archive", "free workspace"]);
+    let held = held.gives(75, &["free device", "held archive", "free workspace"]);
     let held = held.says("none of the 3 is taken");
     assert!(!held.stderr.contains("refuses"), "{held}");
-    assert_eq!((claims(&remote), bob.records().len()), (vec!["archive".to_owned()], 0), "{held}");
+    assert_eq!((remote.claims(), bob.records().len()), (vec!["archive".to_owned()], 0), "{held}");
     let _ = alice.claim(&["release", "archive"]).is(0, "released archive ");
     let taken = bob.claim(&wanted);
-    says(&taken, 0, &["claimed device", "claimed archive", "claimed workspace"]);
-    assert_eq!(claims(&remote), ["archive", "device", "workspace"]);
+    let _ = taken.gives(0, &["claimed device", "claimed archive", "claimed workspace"]);
+    assert_eq!(remote.claims(), ["archive", "device", "workspace"]);
     let all = ["device", "archive", "workspace"];
-    says(
-        &bob.claim(&[&["verify"], &all[..]].concat()),
-        0,
-        &["yours device", "yours archive", "yours workspace"],
-    );
+    let _ = bob
+        .claim(&[&["verify"], &all[..]].concat())
+        .gives(0, &["yours device", "yours archive", "yours workspace"]);
     for _ in 0..2 {
         let renewed = bob.claim(&[&["renew"], &all[..]].concat());
-        says(&renewed, 0, &["renewed device", "renewed archive", "renewed workspace"]);
+        let _ = renewed.gives(0, &["renewed device", "renewed archive", "renewed workspace"]);
     }
-    says(
-        &alice.claim(&[&["take"], &all[..]].concat()),
-        75,
-        &["held device", "held archive", "held workspace"],
-    );
+    let _ = alice
+        .claim(&[&["take"], &all[..]].concat())
+        .gives(75, &["held device", "held archive", "held workspace"]);
     // What is not ours stays, and what is ours goes all the same.
     let _ = alice.claim(&["take", "other"]).is(0, "claimed");
     let released = bob.claim(&["release", "device", "other", "none", "archive", "workspace"]);
-    says(
-        &released,
+    let _ = released.gives(
         3,
         &["released device", "lost other", "free none", "released archive", "released workspace"],
     );
-    assert_eq!((claims(&remote), bob.records().len()), (vec!["other".to_owned()], 0));
+    assert_eq!((remote.claims(), bob.records().len()), (vec!["other".to_owned()], 0));
 }
 
 on!(one_after_the_other_where_the_remote_cannot_do_it_at_once: path, ssh, https, https_v0);
@@ -78,16 +52,16 @@ fn one_after_the_other_where_the_remote_cannot_do_it_at_once(kind: Kind) {
     remote.set("receive.advertiseAtomic", "false");
     let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let refused = alice.claim(&["take", "c", "a", "b"]);
-    says(&refused, 77, &["refused c", "refused a", "refused b"]);
+    let refused = refused.gives(77, &["refused c", "refused a", "refused b"]);
     let refused = refused.says("git claim take c a b --one-by-one");
-    assert_eq!((claims(&remote), alice.records().len()), (vec![], 0), "{refused}");
+    assert_eq!((remote.claims(), alice.records().len()), (vec![], 0), "{refused}");
     assert_eq!(remote.witnessed(), [""; 0], "nothing was sent");
 
     // Held from the start: nothing is touched.
     let _ = bob.claim(&["take", "b"]).is(0, "claimed");
     let before = remote.witnessed().len();
     let held = alice.claim(&["take", "c", "a", "b", "--one-by-one"]);
-    says(&held, 75, &["free c", "free a", "held b"]);
+    let _ = held.gives(75, &["free c", "free a", "held b"]);
     assert_eq!((remote.witnessed().len(), alice.records().len()), (before, 0));
     let _ = bob.claim(&["release", "b"]).is(0, "released");
 
@@ -95,14 +69,14 @@ fn one_after_the_other_where_the_remote_cannot_do_it_at_once(kind: Kind) {
     remote.hook("update", "case \"$1\" in */b) echo no more >&2; exit 1;; esac");
     let before = remote.witnessed().len();
     let refused = alice.claim(&["take", "c", "a", "b", "--one-by-one"]);
-    says(&refused, 77, &["free c", "released a", "refused b"]);
+    let refused = refused.gives(77, &["free c", "released a", "refused b"]);
     let moves = remote.witnessed().split_off(before);
     let names: Vec<&str> = moves.iter().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, ["refs/claims/a", "refs/claims/b", "refs/claims/a"], "{refused}");
-    assert_eq!((claims(&remote), alice.records().len()), (vec![], 0));
+    assert_eq!((remote.claims(), alice.records().len()), (vec![], 0));
     remote.unhook("update");
     let taken = alice.claim(&["take", "c", "a", "b", "--one-by-one"]);
-    says(&taken, 0, &["claimed c", "claimed a", "claimed b"]);
+    let _ = taken.gives(0, &["claimed c", "claimed a", "claimed b"]);
 }
 
 on!(a_refusal_of_one_is_a_refusal_of_all: path, reftable, daemon, https);
@@ -112,8 +86,8 @@ fn a_refusal_of_one_is_a_refusal_of_all(kind: Kind) {
     let alice = sandbox.clone(&remote, "a");
     remote.hook("update", "case \"$1\" in */b) echo not this one >&2; exit 1;; esac");
     let refused = alice.claim(&["take", "a", "b", "c"]);
-    says(&refused, 77, &["refused a", "refused b", "refused c"]);
-    assert_eq!((claims(&remote), alice.records().len()), (vec![], 0), "{refused}");
+    let refused = refused.gives(77, &["refused a", "refused b", "refused c"]);
+    assert_eq!((remote.claims(), alice.records().len()), (vec![], 0), "{refused}");
 }
 
 on!(two_who_need_the_same_never_share: path, reftable, daemon, https);
@@ -141,7 +115,7 @@ fn two_who_need_the_same_never_share(kind: Kind) {
         let told = || ends.iter().map(ToString::to_string).collect::<String>();
         assert!(winners.len() <= 1, "{}", told());
         // Nobody keeps a part: what is there is the winner's, and all of it.
-        assert_eq!(claims(&remote).len(), winners.len() * 3, "{}", told());
+        assert_eq!(remote.claims().len(), winners.len() * 3, "{}", told());
         won += winners.len();
         for (who, end) in ends.iter().enumerate() {
             let expected = if winners.contains(&who) { 3 } else { 0 };
@@ -149,7 +123,7 @@ fn two_who_need_the_same_never_share(kind: Kind) {
         }
         for who in winners {
             let released = people[who].claim(&["release", "a", "b", "c"]);
-            says(&released, 0, &["released a", "released b", "released c"]);
+            let _ = released.gives(0, &["released a", "released b", "released c"]);
         }
     }
     assert!(won > 0, "somebody gets through");
@@ -165,23 +139,23 @@ fn a_hundred_cost_one_connection() {
     for (verb, word) in [("take", "claimed"), ("renew", "renewed"), ("release", "released")] {
         let (output, reading, writing) = alice.counted(&[verb, "-"], &names);
         assert_eq!((output.code, reading, writing), (Some(0), 0, 1), "{output}");
-        let answers = verdicts(&output);
+        let answers = output.verdicts();
         assert_eq!((answers.len(), answers[99].as_str()), (100, &*format!("{word} issue-100")));
     }
     let _ = alice.run(&["take", "-"]).input(names.clone()).go();
     let (output, reading, writing) = alice.counted(&["release", "--all"], "");
     assert_eq!((output.code, reading, writing), (Some(0), 0, 1), "{output}");
-    assert_eq!(claims(&remote), [""; 0]);
+    assert_eq!(remote.claims(), [""; 0]);
 
     // The sweep: who holds what is asked once, and the one that is free is taken.
     let _ = alice.run(&["take", "-"]).input(names.clone()).go();
     let sweep = format!("# open issues\n\n{names}101\n102\n");
     let (output, reading, writing) = bob.counted(&["take", "--any", "-"], &sweep);
-    says(&output, 0, &["claimed issue-101"]);
+    let output = output.gives(0, &["claimed issue-101"]);
     assert_eq!((reading, writing), (1, 1), "{output}");
     let (output, reading, writing) = bob.counted(&["take", "--any", "-"], &names);
     assert_eq!((output.code, reading, writing), (Some(75), 1, 0), "{output}");
-    assert_eq!(verdicts(&output).len(), 100);
+    assert_eq!(output.verdicts().len(), 100);
     assert!(output.stderr.lines().count() < 10, "a line each is enough\n{output}");
 }
 
@@ -192,11 +166,10 @@ fn as_many_as_are_free(kind: Kind) {
     let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let _ = alice.claim(&["take", "2", "4"]).is(0, "claimed");
     let limited = ["take", "--any", "--limit", "2", "1", "2", "3", "4", "5"];
-    says(&bob.claim(&limited), 0, &["claimed issue-1", "claimed issue-3"]);
-    says(&bob.claim(&limited), 0, &["claimed issue-5"]);
+    let _ = bob.claim(&limited).gives(0, &["claimed issue-1", "claimed issue-3"]);
+    let _ = bob.claim(&limited).gives(0, &["claimed issue-5"]);
     let none = bob.claim(&limited);
-    says(
-        &none,
+    let _ = none.gives(
         75,
         &["held issue-1", "held issue-2", "held issue-3", "held issue-4", "held issue-5"],
     );
@@ -225,7 +198,7 @@ fn a_fleet_takes_each_exactly_once(kind: Kind) {
                 let args = ["take", "--any", "--shuffle", "--limit", limit, "-"];
                 let output = people[who].run(&args).input(names.clone()).go();
                 match output.code {
-                    Some(0) => taken.extend(verdicts(&output)),
+                    Some(0) => taken.extend(output.verdicts()),
                     Some(75) => return taken,
                     _ => panic!("{output}"),
                 }
@@ -242,7 +215,7 @@ fn a_fleet_takes_each_exactly_once(kind: Kind) {
     let created = |line: &&String| {
         line.split(' ').nth(1).is_some_and(|old| old.bytes().all(|byte| byte == b'0'))
     };
-    assert_eq!(claims(&remote).len(), NAMES);
+    assert_eq!(remote.claims().len(), NAMES);
     assert!(remote.witnessed().iter().filter(created).count() >= NAMES);
 }
 
@@ -254,11 +227,11 @@ fn a_lost_answer_about_several_is_looked_up() {
     let clone = sandbox.clone(&remote, "a");
     let Some((proxy, url)) = Proxy::losing_answers(&remote) else { return };
     clone.point_to(&url);
-    says(&clone.claim(&["take", "a", "b"]), 0, &["claimed a", "claimed b"]);
-    says(&clone.claim(&["renew", "a", "b"]), 0, &["renewed a", "renewed b"]);
-    assert_eq!(claims(&remote), ["a", "b"]);
-    says(&clone.claim(&["release", "a", "b"]), 0, &["released a", "released b"]);
-    assert_eq!((claims(&remote), clone.records().len()), (vec![], 0));
+    let _ = clone.claim(&["take", "a", "b"]).gives(0, &["claimed a", "claimed b"]);
+    let _ = clone.claim(&["renew", "a", "b"]).gives(0, &["renewed a", "renewed b"]);
+    assert_eq!(remote.claims(), ["a", "b"]);
+    let _ = clone.claim(&["release", "a", "b"]).gives(0, &["released a", "released b"]);
+    assert_eq!((remote.claims(), clone.records().len()), (vec![], 0));
     assert!(proxy.lost() >= 3, "{} answers lost", proxy.lost());
 }
 
@@ -276,11 +249,11 @@ fn what_may_have_landed_is_gone_on_with(kind: Kind) {
     // Whatever became of it, both are Alice's after this; the third is new.
     let resumed = alice.claim(&["take", "a", "b", "c", "--resume"]);
     assert_eq!(resumed.code, Some(0), "{resumed}");
-    let mut told = verdicts(&resumed);
+    let mut told = resumed.verdicts();
     told.sort();
     assert_eq!(told, ["claimed a", "claimed b", "claimed c"], "{resumed}");
-    says(&alice.claim(&["verify", "a", "b", "c"]), 0, &["yours a", "yours b", "yours c"]);
-    says(&bob.claim(&["take", "b", "d"]), 75, &["held b", "free d"]);
+    let _ = alice.claim(&["verify", "a", "b", "c"]).gives(0, &["yours a", "yours b", "yours c"]);
+    let _ = bob.claim(&["take", "b", "d"]).gives(75, &["held b", "free d"]);
 }
 
 on!(marks_of_a_release_are_taken_over_together: path, https);
@@ -289,13 +262,13 @@ fn marks_of_a_release_are_taken_over_together(kind: Kind) {
     let Some(remote) = sandbox.remote(kind) else { return };
     sandbox.configure("[claim]\n\tprefix = refs/heads/claims/\n\trelease = mark\n");
     let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
-    says(&alice.claim(&["take", "a", "b"]), 0, &["claimed a", "claimed b"]);
-    says(&alice.claim(&["release", "a", "b"]), 0, &["released a", "released b"]);
-    says(&bob.claim(&["take", "a", "c", "b"]), 0, &["claimed a", "claimed c", "claimed b"]);
-    says(&alice.claim(&["take", "a", "b", "d"]), 75, &["held a", "held b", "free d"]);
-    says(&bob.claim(&["release", "b", "c"]), 0, &["released b", "released c"]);
+    let _ = alice.claim(&["take", "a", "b"]).gives(0, &["claimed a", "claimed b"]);
+    let _ = alice.claim(&["release", "a", "b"]).gives(0, &["released a", "released b"]);
+    let _ = bob.claim(&["take", "a", "c", "b"]).gives(0, &["claimed a", "claimed c", "claimed b"]);
+    let _ = alice.claim(&["take", "a", "b", "d"]).gives(75, &["held a", "held b", "free d"]);
+    let _ = bob.claim(&["release", "b", "c"]).gives(0, &["released b", "released c"]);
     let any = alice.claim(&["take", "--any", "--limit", "5", "a", "b", "c", "d"]);
-    says(&any, 0, &["claimed b", "claimed c", "claimed d"]);
+    let _ = any.gives(0, &["claimed b", "claimed c", "claimed d"]);
 }
 
 on!(one_that_is_held_elsewhere_keeps_all_from_being_taken: path, daemon, https);
@@ -307,7 +280,7 @@ fn one_that_is_held_elsewhere_keeps_all_from_being_taken(kind: Kind) {
     let _ = alice.claim(&["take", "b"]).is(0, "claimed");
     let before = remote.refs();
     let held = bob.claim(&["take", "a", "b", "c"]);
-    says(&held, 75, &["free a", "held b", "free c"]);
+    let held = held.gives(75, &["free a", "held b", "free c"]);
     let held = held.says("it is held at refs/heads/claims/b");
     assert_eq!((remote.refs(), bob.records().len()), (before, 0), "{held}");
 }
@@ -325,9 +298,9 @@ fn all_are_waited_for() {
     let _ = alice.claim(&["release", "a"]).is(0, "released");
     let before = remote.witnessed().len();
     thread::sleep(std::time::Duration::from_secs(1));
-    assert_eq!((claims(&remote), remote.witnessed().len()), (vec!["b".to_owned()], before));
+    assert_eq!((remote.claims(), remote.witnessed().len()), (vec!["b".to_owned()], before));
     let _ = alice.claim(&["release", "b"]).is(0, "released");
-    says(&waiting.end(), 0, &["claimed a", "claimed b", "claimed c"]);
+    let _ = waiting.end().gives(0, &["claimed a", "claimed b", "claimed c"]);
 }
 
 /// An option about one commit, with several names.

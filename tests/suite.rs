@@ -26,6 +26,7 @@ mod remotes;
 mod run;
 mod several;
 mod stale;
+mod sweep;
 mod takeover;
 mod terminal;
 mod verdicts;

@@ -35,7 +35,7 @@ pub fn run(args: &cli::AskToStop, context: &mut Context<'_>) -> anyhow::Result<V
     let report = match context.look(&claim, &records) {
         Err(error) => context.report_failure(&claim, error),
         Ok(Some(seen)) if seen.released().is_none() && seen.asked().is_none() => {
-            request(&args.reason, &claim, &seen, &records, context)?
+            request(&args.reason, &claim, &seen, &records, context)?.report
         }
         Ok(seen) => as_it_stands(&claim, seen.as_ref(), &records, context),
     };
@@ -50,6 +50,21 @@ pub fn says_why(reason: &str) -> Result<(), NoReason> {
     NoReason::unless_said(reason, "for the one who is asked")
 }
 
+/// What became of a request.
+pub struct Asked {
+    /// The answer.
+    pub report: ClaimReport,
+    /// What was put there, if it stays.
+    pub put: Option<Request>,
+}
+
+impl From<ClaimReport> for Asked {
+    /// Nothing was put there.
+    fn from(report: ClaimReport) -> Self {
+        Self { report, put: None }
+    }
+}
+
 /// Puts the request there, and looks whether it still reaches the one it is for.
 pub fn request(
     reason: &str,
@@ -57,13 +72,13 @@ pub fn request(
     seen: &Seen,
     records: &Records,
     context: &mut Context<'_>,
-) -> anyhow::Result<ClaimReport> {
+) -> anyhow::Result<Asked> {
     if seen.request.as_ref().is_some_and(|there| there.commit.is_none()) {
         let why = format!(
             "what is at {} is no request, and was not replaced; the release of the claim removes it",
             claim.asked().full()
         );
-        return Ok(context.report(claim, Verdict::Refused(why), Some(seen), records));
+        return Ok(context.report(claim, Verdict::Refused(why), Some(seen), records).into());
     }
     let identity = Identity::gather(&context.stage.checkout, context.stage.settings.who.as_deref());
     let token = seen.token().map_or_else(identity::fresh_token, Ok)?;
@@ -97,19 +112,25 @@ pub fn request(
         report.hints.push(
             "the claim is as it was; whether its holder is asked shows 'git claim show'".into(),
         );
-        return Ok(report);
+        return Ok(report.into());
     }
+    let mut put = match verdict {
+        Verdict::Claimed(id) => {
+            let commit = draft(before.map(|ask| ask.id)).encode(id.kind()).data;
+            Some(Request::at(id, Tip::Commit(commit)))
+        }
+        _ => None,
+    };
     let now = match context.look(claim, records) {
         Ok(now) => now,
-        Err(error) => return Ok(context.report_failure(claim, error)),
+        Err(error) => return Ok(Asked { report: context.report_failure(claim, error), put }),
     };
-    if let (Verdict::Claimed(id), false) =
-        (&verdict, now.as_ref().is_some_and(|now| now.asked().is_some()))
+    if now.as_ref().is_none_or(|now| now.asked().is_none())
+        && let Some(put) = put.take()
     {
-        let commit = draft(before.map(|ask| ask.id)).encode(id.kind()).data;
-        withdraw(&[(claim, Request::at(*id, Tip::Commit(commit)))], context);
+        withdraw(&[(claim, put)], context);
     }
-    Ok(as_it_stands(claim, now.as_ref(), records, context))
+    Ok(Asked { report: as_it_stands(claim, now.as_ref(), records, context), put })
 }
 
 /// The answer, by what is there.

@@ -7,6 +7,7 @@ use gix::ObjectId;
 
 use super::{
     context::Context,
+    look::Seen,
     swap::{self, Bond, Outcome, Places, Swap},
     take::Taken,
 };
@@ -31,19 +32,21 @@ pub struct Attempt<'a> {
     pending: HeldRecord,
 }
 
-/// Sends takes of claims that nobody is to have, each unless the same claim is at one of its `others`.
+/// Sends takes of claims that nobody is to have, each in place of what is `replaced`, and unless the same claim is at one
+/// of its `others`.
 pub fn send_all(
     attempts: &[Attempt<'_>],
+    replaced: Vec<Replaced>,
     others: &[Vec<ClaimRef>],
     bond: Bond,
     places: &mut dyn Places,
 ) -> Vec<Outcome> {
     let drafts: Vec<_> =
         attempts.iter().map(|attempt| |parent: Option<ObjectId>| attempt.draft(parent)).collect();
-    let swaps = drafts.iter().zip(others).map(|(draft, others)| Swap {
+    let swaps = drafts.iter().zip(replaced).zip(others).map(|((draft, replaced), others)| Swap {
         act: Act::Take,
-        expected: None,
-        base: None,
+        expected: replaced.tip,
+        base: replaced.commit,
         draft: Some(draft),
         others: others.clone(),
     });
@@ -56,12 +59,23 @@ pub fn send_all(
 pub struct NotRecorded(std::io::Error);
 
 /// What a take replaces.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Replaced {
     /// The tip that must be there; `None` is nothing.
     pub tip: Option<ObjectId>,
     /// The raw commit there.
     pub commit: Option<Vec<u8>>,
+}
+
+impl Replaced {
+    /// What was `seen`, if it says that the claim is released: whoever knows it need not be told so by the write.
+    pub fn mark(seen: Option<&Seen>) -> Self {
+        let mark = seen.filter(|seen| seen.released().is_some() && seen.symref.is_none());
+        mark.map_or_else(Self::default, |mark| Self {
+            tip: Some(mark.id),
+            commit: mark.commit.clone(),
+        })
+    }
 }
 
 impl<'a> Attempt<'a> {

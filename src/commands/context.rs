@@ -9,7 +9,7 @@ use gix::{
 };
 
 use super::{
-    look::{Request, Seen},
+    look::{Request, Seen, SeenAt},
     stage::Stage,
     swap::Places,
 };
@@ -87,17 +87,14 @@ impl<'a> Context<'a> {
         self.held.as_ref().map(|held| held.records(claim)).unwrap_or_default()
     }
 
-    /// The same about each claim, read in one go.
-    pub fn by_claim(&self) -> ByClaim {
-        self.held.as_ref().map(Held::by_claim).unwrap_or_default()
+    /// The same about each of `claims`, under any namespace; read in one go.
+    pub fn by_claim<'c>(&self, claims: impl IntoIterator<Item = &'c ClaimRef>) -> ByClaim {
+        self.held.as_ref().map(|held| held.by_claim(claims)).unwrap_or_default()
     }
 
-    /// The same about each of `claims`. A single one's records are read without those of all others.
+    /// The same about each of `claims`.
     pub fn records_of(&self, claims: &[ClaimRef]) -> Vec<Records> {
-        if let [claim] = claims {
-            return vec![self.records(Some(claim))];
-        }
-        let by_claim = self.by_claim();
+        let by_claim = self.by_claim(claims);
         claims.iter().map(|claim| by_claim.of(claim)).collect()
     }
 
@@ -117,7 +114,7 @@ impl<'a> Context<'a> {
         let claims: Vec<ClaimRef> = of.iter().map(|(claim, _)| (*claim).clone()).collect();
         let own = of.iter().flat_map(|(_, records)| records.own.iter().cloned()).collect();
         let known = Records { own, ..Records::default() };
-        let mut all = self.look_at_all(&claims, &known, &HashMap::new())?;
+        let mut all = self.look_at_all(&claims, &known, &SeenAt::new())?;
         let hidden =
             of.iter().zip(&all).filter(|((_, records), seen)| seen.is_none() && records.won());
         let hidden: Vec<&[u8]> = hidden.map(|((claim, _), _)| claim.full().as_bytes()).collect();
@@ -210,7 +207,7 @@ impl<'a> Context<'a> {
         &mut self,
         claims: &[ClaimRef],
         records: &Records,
-        before: &HashMap<ClaimRef, Seen>,
+        before: &SeenAt,
     ) -> Result<Vec<Option<Seen>>, LinkError> {
         let asked: Vec<ClaimRef> = claims.iter().map(ClaimRef::asked).collect();
         let names: Vec<&[u8]> =
@@ -262,9 +259,18 @@ impl<'a> Context<'a> {
     /// What is at `other`, where the same claim would be for somebody who is set up differently, if it is a claim that
     /// somebody holds.
     pub fn held_at(&mut self, other: &ClaimRef) -> Result<Option<Seen>, LinkError> {
-        let records = self.records(Some(other));
-        let seen = self.look(other, &records)?;
-        Ok(seen.filter(|seen| self.counts(other, seen)))
+        Ok(self.held_among(slice::from_ref(other))?.pop().flatten())
+    }
+
+    /// The same for each of several places, in one exchange for all. Nothing is asked about none.
+    pub fn held_among(&mut self, others: &[ClaimRef]) -> Result<Vec<Option<Seen>>, LinkError> {
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let records = self.records_of(others);
+        let seen = self.look_each(&others.iter().zip(&records).collect::<Vec<_>>())?;
+        let held = others.iter().zip(seen);
+        Ok(held.map(|(other, seen)| seen.filter(|seen| self.counts(other, seen))).collect())
     }
 
     /// Whether what was seen at `other` is a claim that somebody holds.

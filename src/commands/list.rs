@@ -27,7 +27,7 @@ pub fn run(args: &cli::List, context: &mut Context<'_>) -> anyhow::Result<Vec<Cl
         })
         .collect();
     claims.sort_by_cached_key(|(claim, _)| order(claim));
-    let records = context.by_claim();
+    let records = context.by_claim(claims.iter().map(|(claim, _)| claim));
     let ids: Vec<ObjectId> = claims.iter().map(|(_, id)| *id).collect();
     // A name alone does not tell whether its claim was released by a mark.
     let read = args.long || context.stage.settings.release == ReleaseBy::Mark;

@@ -1,11 +1,14 @@
 //! What a look at one ref found, and whose it is by what the clone can prove.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use gix::ObjectId;
 
 use crate::{
     claim::{
         chain,
+        claim_ref::ClaimRef,
         record::{Reading, Record},
         token::Token,
     },
@@ -29,6 +32,9 @@ pub struct Seen {
     /// What is at the ref beside it, by which a holder is asked to stop; it may be about a claim of before.
     pub request: Option<Box<Request>>,
 }
+
+/// What a look found, by the claim; nothing is said about a claim that has no ref, nor about one that was not looked at.
+pub type SeenAt = HashMap<ClaimRef, Seen>;
 
 /// What is at the ref by which a holder is asked to stop.
 #[derive(Debug, Clone)]

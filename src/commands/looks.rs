@@ -40,7 +40,7 @@ impl Context<'_> {
     /// Looks at each of `claims`, which are different ones, as [`look`](Context::look) does at one; and where they are free,
     /// at the other namespaces.
     pub fn looks(&mut self, claims: Vec<ClaimRef>) -> Vec<Look> {
-        let records = self.by_claim();
+        let records = self.by_claim(&claims);
         let own = records.own();
         let listed = match self.listed(&claims) {
             Ok(listed) => listed,

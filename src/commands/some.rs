@@ -5,10 +5,14 @@
 
 use super::{
     context::Context,
+    look::SeenAt,
     swap::Bond,
     take::{self, Taken, Wanted},
 };
 use crate::{verdict::Verdict, wire::NOT_TOGETHER};
+
+/// So many names that the remote refuses, one after the other, make it likely that it refuses all of them.
+const REFUSALS: usize = 3;
 
 /// Which of the claims that are wanted are to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +25,24 @@ pub enum How {
     Any(usize),
 }
 
+impl How {
+    /// How many of `wanted` it is at most.
+    pub fn most(self, wanted: usize) -> usize {
+        match self {
+            Self::All | Self::OneByOne => wanted,
+            Self::Any(most) => most.min(wanted),
+        }
+    }
+}
+
 /// Takes all of them in one push, or none.
-pub fn all(wanted: &[Wanted<'_>], context: &mut Context<'_>) -> anyhow::Result<Vec<Taken>> {
+pub fn all(
+    wanted: &[Wanted<'_>],
+    seen: &SeenAt,
+    context: &mut Context<'_>,
+) -> anyhow::Result<Vec<Taken>> {
     let wanted: Vec<&Wanted<'_>> = wanted.iter().collect();
-    let mut answers = take::push(&wanted, Bond::All, context)?;
+    let mut answers = take::push(&wanted, seen, Bond::All, context)?;
     // A remote that keeps its word leaves nothing to do here.
     unless_all(&mut answers, context);
     if wanted.len() > 1 && !answers.iter().any(Taken::is_claimed) {
@@ -49,12 +67,14 @@ pub fn all(wanted: &[Wanted<'_>], context: &mut Context<'_>) -> anyhow::Result<V
 pub fn one_by_one(
     wanted: &[Wanted<'_>],
     mut answers: Vec<Taken>,
+    seen: &SeenAt,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|at| &wanted[*at].name);
     for at in order {
-        let taken = take::push(&[&wanted[at]], Bond::Each, context).map(|mut taken| taken.pop());
+        let taken = take::push(&[&wanted[at]], seen, Bond::Each, context);
+        let taken = taken.map(|mut taken| taken.pop());
         match taken {
             Ok(Some(taken)) => answers[at] = taken,
             Ok(None) => {}
@@ -72,22 +92,26 @@ pub fn one_by_one(
 }
 
 /// Takes as many as `most` of those that are free by `answers`, in their order; each push is of as many as are missing.
+/// A name that the remote refuses is no reason not to try the next.
 pub fn any(
     wanted: &[Wanted<'_>],
     mut answers: Vec<Taken>,
     most: usize,
+    seen: &SeenAt,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
     let free = |at: &usize| answers[*at].report.verdict == Verdict::Free;
     let mut free: Vec<usize> = (0..wanted.len()).filter(free).collect();
-    let mut missing = most;
-    while missing > 0 && !free.is_empty() {
+    let (mut missing, mut refusals) = (most, 0);
+    while missing > 0 && !free.is_empty() && refusals < REFUSALS {
         let now: Vec<usize> = free.drain(..missing.min(free.len())).collect();
         let these: Vec<&Wanted<'_>> = now.iter().map(|at| &wanted[*at]).collect();
-        let taken = take::push(&these, Bond::Each, context)?;
+        let taken = take::push(&these, seen, Bond::Each, context)?;
+        refusals = if taken.iter().all(Taken::is_refused) { refusals + now.len() } else { 0 };
         let lost = |taken: &Taken| matches!(taken.report.verdict, Verdict::Held(_));
-        // What was not lost to somebody is no reason to try the next.
-        let stuck = taken.iter().any(|taken| !taken.is_claimed() && !lost(taken));
+        // It may still land, or the remote could not be asked: then another would be one too many, or no better.
+        let stuck = |taken: &Taken| !taken.is_claimed() && !taken.is_refused() && !lost(taken);
+        let stuck = taken.iter().any(stuck);
         for (at, taken) in now.into_iter().zip(taken) {
             missing -= usize::from(taken.is_claimed());
             answers[at] = taken;

@@ -171,7 +171,7 @@ fn judged(
     limits: &Limits,
     context: &Context<'_>,
 ) -> Vec<Judged> {
-    let records = context.by_claim();
+    let records = context.by_claim(found.iter().map(|(claim, _)| claim));
     let host = identity::host();
     let held = found
         .into_iter()

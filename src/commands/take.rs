@@ -6,13 +6,13 @@ use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
 use super::{
-    attempt::{Attempt, send_all},
+    attempt::{Attempt, Replaced, send_all},
     context::Context,
-    look::{self, Seen},
+    look::{self, Seen, SeenAt},
     names::{self, OnlyOne},
     over, release,
     some::How,
-    swap::Bond,
+    swap::{Bond, Outcome},
     waiting,
 };
 use crate::{
@@ -132,6 +132,11 @@ impl Taken {
     pub fn is_claimed(&self) -> bool {
         matches!(self.report.verdict, Verdict::Claimed(_))
     }
+
+    /// Whether the remote refused it, and nothing of it can land any more.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.report.verdict, Verdict::Refused(_)) && self.proof.is_none()
+    }
 }
 
 impl Wanted<'_> {
@@ -180,8 +185,10 @@ pub fn promise(typed: &str) -> anyhow::Result<u32> {
 pub struct NoPromise(String);
 
 /// Takes them now, or not, in one push: each by itself, or all or none. Gives an answer about each, in their order.
+/// `seen` is what a look that was just made found at their refs.
 pub fn push(
     wanted: &[&Wanted<'_>],
+    seen: &SeenAt,
     bond: Bond,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
@@ -196,7 +203,11 @@ pub fn push(
         .iter()
         .map(|wanted| prefix.others().iter().map(|prefix| wanted.claim(prefix)).collect())
         .collect();
-    let outcomes = send_all(&attempts, &others, bond, &mut context.refs(&claims, &records));
+    let replaced = claims.iter().map(|claim| Replaced::mark(seen.get(claim))).collect();
+    let places = &mut context.refs(&claims, &records);
+    let outcomes = send_all(&attempts, replaced, &others, bond, places);
+    let won = |outcome: &Outcome| matches!(outcome.verdict, Verdict::Claimed(_));
+    let won_some = outcomes.iter().any(won);
     let mut answers = Vec::with_capacity(outcomes.len());
     for ((attempt, mut outcome), records) in attempts.into_iter().zip(outcomes).zip(&records) {
         let (elsewhere, pending) = (outcome.elsewhere.take(), outcome.pending);
@@ -209,7 +220,14 @@ pub fn push(
                 Bond::All => together(wanted),
                 Bond::Each => taken.report.claim.short().into_owned(),
             };
-            let hints = hints(context, &taken.report, records, seen.as_ref(), pending, &together);
+            let not_had = match bond {
+                Bond::All if !won_some => "nothing was claimed".into(),
+                Bond::All | Bond::Each => {
+                    format!("{} was not claimed", taken.report.claim.short())
+                }
+            };
+            let names = Names { together: &together, not_had: &not_had };
+            let hints = hints(context, &taken.report, records, seen.as_ref(), pending, names);
             taken.report.hints.extend(hints);
         }
         answers.push((taken, near));
@@ -220,12 +238,12 @@ pub fn push(
     };
     let doubtful: Vec<usize> = (0..answers.len()).filter(|at| doubtful(&answers[*at])).collect();
     let mut answers: Vec<Taken> = answers.into_iter().map(|(taken, _)| taken).collect();
-    for at in doubtful {
-        if let Some((other, seen)) = taken_elsewhere(&others[at], context) {
-            give_back(&mut answers, &[at], context);
-            if answers[at].report.verdict == Verdict::Released {
-                answers[at].report = held_elsewhere(&other, &seen, context);
-            }
+    let both = taken_elsewhere(&doubtful, &others, context);
+    let to_give_back: Vec<usize> = both.iter().map(|(at, ..)| *at).collect();
+    give_back(&mut answers, &to_give_back, context);
+    for (at, other, seen) in both {
+        if answers[at].report.verdict == Verdict::Released {
+            answers[at].report = held_elsewhere(&other, &seen, context);
         }
     }
     Ok(answers)
@@ -328,19 +346,32 @@ fn is_unsure(report: &ClaimReport) -> bool {
     matches!(report.verdict, Verdict::Unknown(_) | Verdict::Refused(_))
 }
 
-/// Where else the same claim is held, now that we have it here.
-fn taken_elsewhere(others: &[ClaimRef], context: &mut Context<'_>) -> Option<(ClaimRef, Seen)> {
-    others.iter().find_map(|other| match context.held_at(other) {
-        Ok(seen) => Some((other.clone(), seen?)),
+/// Which of the claims at `which`, that we have here now, are held at one of their `others` as well, and what is there;
+/// asked in one look.
+fn taken_elsewhere(
+    which: &[usize],
+    others: &[Vec<ClaimRef>],
+    context: &mut Context<'_>,
+) -> Vec<(usize, ClaimRef, Seen)> {
+    let places = which.iter().flat_map(|at| others[*at].iter().map(|other| (*at, other.clone())));
+    let (which, places): (Vec<usize>, Vec<ClaimRef>) = places.unzip();
+    let found = match context.held_among(&places) {
+        Ok(found) => found,
         Err(error) => {
+            let more = if places.len() > 1 { " and the like" } else { "" };
             context.stage.ui().warn(&format!(
-                "whether the claim is held at {} as well could not be told: {}",
-                other.full(),
+                "whether the claim is held at {}{more} as well could not be told: {}",
+                places.first().map(|place| place.full().to_string()).unwrap_or_default(),
                 escape::line(&error.to_string())
             ));
-            None
+            return Vec::new();
         }
-    })
+    };
+    let both = which.into_iter().zip(places).zip(found);
+    let mut both: Vec<_> =
+        both.filter_map(|((at, place), seen)| Some((at, place, seen?))).collect();
+    both.dedup_by_key(|(at, ..)| *at);
+    both
 }
 
 /// The same claim is held where others look for it.
@@ -351,14 +382,22 @@ fn held_elsewhere(other: &ClaimRef, seen: &Seen, context: &Context<'_>) -> Claim
     report
 }
 
-/// `together` are the names that are to be had all or none; a command about one of them would have it alone.
+/// How claims are called in what is said about one of them.
+#[derive(Clone, Copy)]
+struct Names<'a> {
+    /// Those that are to be had all or none: a command about one of them would have it alone.
+    together: &'a str,
+    /// The sentence that nothing was claimed, as far as that is true.
+    not_had: &'a str,
+}
+
 fn hints(
     context: &Context<'_>,
     report: &ClaimReport,
     records: &Records,
     seen: Option<&Seen>,
     pending: bool,
-    together: &str,
+    Names { together, not_had }: Names<'_>,
 ) -> Vec<String> {
     let (claim, verdict) = (&report.claim, &report.verdict);
     let name = claim.short();
@@ -368,15 +407,12 @@ fn hints(
             vec![format!("the claim may or may not have landed; this finds out: {}", resume())]
         }
         Verdict::Unknown(_) if !records.own.is_empty() => {
-            vec![format!(
-                "nothing was claimed; this clone has a record of an earlier take: {}",
-                resume()
-            )]
+            vec![format!("{not_had}; this clone has a record of an earlier take: {}", resume())]
         }
-        Verdict::Unknown(_) => vec!["nothing was claimed".into()],
+        Verdict::Unknown(_) => vec![not_had.to_owned()],
         Verdict::Refused(_) => {
             let doctor = context.command("doctor");
-            vec![format!("nothing was claimed; what the remote allows, and what helps: {doctor}")]
+            vec![format!("{not_had}; what the remote allows, and what helps: {doctor}")]
         }
         Verdict::Held(_) if seen.is_some_and(|seen| seen.proof(records).is_some()) => {
             vec![format!("this clone holds it already; to go on with it: {}", resume())]

@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{
     ask,
     context::Context,
-    look::Seen,
+    look::{Request, Seen, SeenAt},
     some::{self, How},
     take::{Taken, Wanted},
 };
@@ -26,7 +26,7 @@ use crate::{
         token::Token,
     },
     held::Records,
-    output::{ClaimReport, human},
+    output::human,
     settings,
     verdict::Verdict,
     wait::Patience,
@@ -53,14 +53,17 @@ pub fn take(
     }
     if let (Patience::None, How::All) = (patience, how) {
         // The write itself finds out how they stand.
-        return some::all(wanted, context);
+        return some::all(wanted, &SeenAt::new(), context);
     }
     let end = patience.end(Instant::now());
     let mut watch = Watch::default();
     let mut polls = 0;
     loop {
-        let answers = match round(wanted, how, &mut watch, context)? {
-            Round::Over(taken) => return Ok(taken),
+        let mut answers = match round(wanted, how, &mut watch, context)? {
+            Round::Over(taken) => {
+                watch.ask_no_more(&taken, how, context);
+                return Ok(taken);
+            }
             Round::NotYet(answers) => answers,
         };
         let now = Instant::now();
@@ -70,16 +73,13 @@ pub fn take(
         if shut || end.over(now) || !rest(Duration::ZERO) {
             return Ok(answers);
         }
-        watch.tell(&answers, context);
-        for (wanted, answer) in wanted.iter().zip(&answers) {
-            if let Some(reason) = &wanted.claiming.ask
-                && let Some(newer) = watch.ask(reason, wanted, &answer.report, context)?
-            {
-                return Ok(vec![newer]);
-            }
+        watch.tell(&answers, how, context);
+        if !watch.ask(wanted, &mut answers, how, context)? {
+            return Ok(answers);
         }
         if polls == 0 {
-            context.waits(&format!("waiting for {}", in_short(wanted)), end.left(now));
+            let names: Vec<_> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
+            context.waits(&format!("waiting for {}", in_short(&names)), end.left(now));
         }
         polls += 1;
         let random = getrandom::u64().unwrap_or_default();
@@ -110,10 +110,10 @@ fn round(
     };
     context.now = Utc::now();
     let tried = match how {
-        How::Any(most) => some::any(wanted, answers, most, context)?,
+        How::Any(most) => some::any(wanted, answers, most, &watch.seen, context)?,
         How::All | How::OneByOne if !answers.iter().all(is_free) => answers,
-        How::All => some::all(wanted, context)?,
-        How::OneByOne => some::one_by_one(wanted, answers, context)?,
+        How::All => some::all(wanted, &watch.seen, context)?,
+        How::OneByOne => some::one_by_one(wanted, answers, &watch.seen, context)?,
     };
     let open = |taken: &Taken| match &taken.report.verdict {
         // Somebody has it or had it, or nothing has left: nothing of ours can land any more.
@@ -129,9 +129,22 @@ fn round(
     if !over {
         return Ok(Round::NotYet(tried));
     }
+    if !matches!(how, How::Any(_)) {
+        return Ok(Round::Over(tried));
+    }
     // Of what is held nobody asked where something else was to be had.
-    let of_interest = |answer: &Taken| !matches!(how, How::Any(_)) || !open(answer);
-    Ok(Round::Over(tried.into_iter().filter(of_interest).collect()))
+    let of_interest = tried.into_iter().filter(|answer| !open(answer));
+    let (refused, others): (Vec<Taken>, Vec<Taken>) = of_interest.partition(Taken::is_refused);
+    if others.is_empty() {
+        return Ok(Round::Over(refused));
+    }
+    if let Some(Verdict::Refused(why)) = refused.first().map(|first| &first.report.verdict) {
+        let names: Vec<_> = refused.iter().map(|answer| answer.report.claim.short()).collect();
+        let ui = context.stage.ui();
+        let (names, why) = (in_short(&names), human::because(why, ui));
+        ui.warn(&format!("the remote refuses {names}, which is passed over: {why}"));
+    }
+    Ok(Round::Over(others))
 }
 
 /// Whether a look found that nobody has it.
@@ -147,7 +160,7 @@ fn stand(
 ) -> Result<Vec<Taken>, Vec<Taken>> {
     let prefix = &context.stage.settings.prefix;
     let claims: Vec<ClaimRef> = wanted.iter().map(|wanted| wanted.claim(prefix)).collect();
-    let records = context.by_claim();
+    let records = context.by_claim(&claims);
     let own = Records { own: records.own(), ..Records::default() };
     let found = look(&claims, &own, watch, context);
     let answer = |(number, claim): (usize, &ClaimRef)| {
@@ -168,12 +181,12 @@ fn stand(
 }
 
 /// The names, as far as a line has room for them.
-fn in_short(wanted: &[Wanted<'_>]) -> String {
+fn in_short(names: &[impl AsRef<str>]) -> String {
     const SHOWN: usize = 5;
-    let names: Vec<&str> = wanted.iter().take(SHOWN).map(|wanted| wanted.name.as_str()).collect();
-    match wanted.len().saturating_sub(SHOWN) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -208,42 +221,64 @@ fn whole(at: DateTime<Utc>) -> DateTime<Utc> {
 /// What is known from the rounds before.
 #[derive(Default)]
 struct Watch {
-    seen: HashMap<ClaimRef, Seen>,
+    seen: SeenAt,
     /// The holder of each that was told of last, by the token, and whether it could not be told.
     told: HashMap<ClaimRef, (Option<Token>, bool)>,
+    /// The requests that we made.
+    put: HashMap<ClaimRef, Request>,
 }
 
 impl Watch {
-    /// Asks a holder to stop who is older than we are, once; an answer where it is not.
+    /// Asks holders to stop who are older than we are, each once, and no more of them than are to make room for us. Says
+    /// whether there is anything left to wait for: the newest is to have it, and that may be the holder.
     fn ask(
         &mut self,
-        reason: &str,
-        wanted: &Wanted<'_>,
-        answer: &ClaimReport,
+        wanted: &[Wanted<'_>],
+        answers: &mut [Taken],
+        how: How,
         context: &mut Context<'_>,
-    ) -> anyhow::Result<Option<Taken>> {
-        let Some(seen) = self.seen.get(&answer.claim).filter(|seen| Some(seen.id) == answer.id)
-        else {
-            return Ok(None);
-        };
-        if let Some(Reading::Claim(record)) = seen.record.reading()
-            && is_newer(record, wanted.since, Utc::now())
-        {
-            let mut report = answer.clone();
-            report.hints.push("its holder began after we did: the newest is to have it".into());
-            return Ok(Some(Taken { report, proof: None }));
+    ) -> anyhow::Result<bool> {
+        let (mut newer, mut asked) = (0, 0);
+        let most = how.most(wanted.len());
+        for (wanted, Taken { report, .. }) in wanted.iter().zip(answers.iter_mut()) {
+            let Some(reason) = &wanted.claiming.ask else { continue };
+            let there = self.seen.get(&report.claim).filter(|seen| Some(seen.id) == report.id);
+            let Some(seen) = there else { continue };
+            if let Some(Reading::Claim(record)) = seen.record.reading()
+                && is_newer(record, wanted.since, Utc::now())
+            {
+                let why = "its holder began after we did: the newest is to have it";
+                report.hints.push(why.into());
+                newer += 1;
+            } else if asked < most {
+                asked += 1;
+                if seen.asked().is_none() {
+                    context.now = Utc::now();
+                    let records = context.records(Some(&report.claim));
+                    // Where it could not be put there, the next look finds that out, and it is tried again.
+                    let put = ask::request(reason, &report.claim, seen, &records, context)?.put;
+                    self.put.extend(put.map(|put| (report.claim.clone(), put)));
+                }
+            }
         }
-        if seen.asked().is_none() {
-            context.now = Utc::now();
-            let records = context.records(Some(&answer.claim));
-            // Where it could not be put there, the next look finds that out, and it is tried again.
-            let _ = ask::request(reason, &answer.claim, seen, &records, context)?;
+        Ok(match how {
+            How::Any(_) => newer < answers.len(),
+            How::All | How::OneByOne => newer == 0,
+        })
+    }
+
+    /// Others than those that we got need not make room for us any more.
+    fn ask_no_more(&mut self, taken: &[Taken], how: How, context: &mut Context<'_>) {
+        let got = |claim: &ClaimRef| taken.iter().any(|taken| taken.report.claim == *claim);
+        if matches!(how, How::Any(_)) && taken.iter().any(Taken::is_claimed) {
+            let put: Vec<_> = self.put.drain().filter(|(claim, _)| !got(claim)).collect();
+            let put: Vec<_> = put.iter().map(|(claim, put)| (claim, put.clone())).collect();
+            ask::withdraw(&put, context);
         }
-        Ok(None)
     }
 
     /// Says who holds each, at first and whenever that changes; of many, how many it is that are held.
-    fn tell(&mut self, answers: &[Taken], context: &Context<'_>) {
+    fn tell(&mut self, answers: &[Taken], how: How, context: &Context<'_>) {
         const MANY: usize = 10;
         let many = answers.len() > MANY && self.told.is_empty();
         let ui = context.stage.ui();
@@ -255,7 +290,11 @@ impl Watch {
             }
         }
         if many {
-            ui.say(&format!("waiting for one of {}, all of them held", answers.len()));
+            let (all, held) = (answers.len(), answers.iter().filter(|one| !is_free(one)).count());
+            ui.say(&match how {
+                How::Any(most) => format!("waiting for {most} of {all}, all of them held"),
+                How::All | How::OneByOne => format!("waiting for all of {all}: {held} are held"),
+            });
         }
     }
 }

@@ -253,6 +253,20 @@ impl Output {
         self
     }
 
+    /// The lines of standard output, each cut down to the verdict and the name.
+    pub(crate) fn verdicts(&self) -> Vec<String> {
+        let short = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        self.stdout.lines().map(short).collect()
+    }
+
+    /// It ended with `code`, and gave just these verdicts about these names.
+    #[track_caller]
+    pub(crate) fn gives(self, code: i32, verdicts: &[&str]) -> Self {
+        let verdicts: Vec<String> = verdicts.iter().map(|&line| line.to_owned()).collect();
+        assert_eq!((self.code, self.verdicts()), (Some(code), verdicts), "{self}");
+        self
+    }
+
     /// Standard error holds `words`.
     #[track_caller]
     pub(crate) fn says(self, words: &str) -> Self {

@@ -209,6 +209,12 @@ impl Remote {
         (!line.is_empty()).then_some(line)
     }
 
+    /// The names of all claims.
+    pub(crate) fn claims(&self) -> Vec<String> {
+        let names = self.git(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/claims/"]);
+        names.lines().map(str::to_owned).collect()
+    }
+
     /// All refs with their values, a line each.
     pub(crate) fn refs(&self) -> String {
         self.git(&["for-each-ref", "--format=%(objectname) %(refname)"])
