@@ -116,7 +116,7 @@ fn a_command_under_a_claim_is_interrupted_once() {
         let work = sandbox.script(
             "work",
             &format!(
-                "trap 'echo interrupted >>{1}' INT\ntouch '{0}'\nfor _ in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done\nexit 7",
+                "trap 'echo interrupted >>{1}' INT\ntouch '{0}'\nuntil test -s '{1}'; do sleep 0.1; done\nsleep 0.5\nexit 7",
                 reached.display(),
                 log.display()
             ),

@@ -212,7 +212,10 @@ mod signals {
     use signal_hook::{
         consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
         iterator::{SignalsInfo, exfiltrator::WithOrigin},
-        low_level::{emulate_default_handler, siginfo::Cause},
+        low_level::{
+            emulate_default_handler,
+            siginfo::{Cause, Origin},
+        },
     };
 
     static WATCHING: Once = Once::new();
@@ -220,6 +223,8 @@ mod signals {
     /// `git claim` is a process of git's in our group, which hands on to us each signal that it gets. So a Ctrl-C, and
     /// whatever else is sent to the group, comes twice, one of both from our parent, within this time.
     const ECHO: Duration = Duration::from_secs(1);
+    /// Both are noted on whatever threads are at hand, so that the copy may be first; not by more than this.
+    const TOGETHER: Duration = Duration::from_millis(20);
 
     /// A signal that came.
     #[derive(Debug, Clone, Copy)]
@@ -261,30 +266,45 @@ mod signals {
             let Ok(mut signals) = SignalsInfo::<WithOrigin>::new(ends) else { return };
             // Whoever it is now: git waits for our end.
             let parent = i32::try_from(parent_id()).ok();
+            let hands_on = is_git(parent_id());
             thread::spawn(move || {
                 let mut before = HashMap::new();
-                for origin in signals.forever() {
+                let by_parent = |origin: &Origin| {
                     let sender = origin.process.map(|process| process.pid);
-                    let arrival = Arrival {
-                        signal: origin.signal,
-                        by_parent: sender.is_some() && sender == parent,
-                        at: Instant::now(),
-                    };
-                    if !counts(arrival, &mut before) {
-                        continue;
+                    sender.is_some() && sender == parent
+                };
+                loop {
+                    let mut came: Vec<Origin> = signals.wait().collect();
+                    if hands_on && came.iter().any(by_parent) {
+                        thread::sleep(TOGETHER);
+                        came.extend(signals.pending());
+                        // The signal itself tells where it came from, and its copy does not.
+                        came.sort_by_key(by_parent);
                     }
-                    let signal = origin.signal;
-                    // A hangup is sent to the leader of the session only.
-                    let from_terminal = origin.cause == Cause::Kernel && signal != SIGHUP;
-                    let handled = super::relayed().as_ref().map(|tell| tell(signal, from_terminal));
-                    match handled {
-                        Some(true) => {}
-                        None if put_off(signal) => cut_short(),
-                        Some(false) | None => end_by(signal),
+                    for origin in came {
+                        let signal = origin.signal;
+                        let at = Instant::now();
+                        let by_parent = by_parent(&origin);
+                        if counts(Arrival { signal, by_parent, at }, &mut before) {
+                            heed(&origin);
+                        }
                     }
                 }
             });
         });
+    }
+
+    /// Has it handled by whoever does so now; or ends us, as it would have.
+    fn heed(origin: &Origin) {
+        let signal = origin.signal;
+        // A hangup is sent to the leader of the session only.
+        let from_terminal = origin.cause == Cause::Kernel && signal != SIGHUP;
+        let handled = super::relayed().as_ref().map(|tell| tell(signal, from_terminal));
+        match handled {
+            Some(true) => {}
+            None if put_off(signal) => cut_short(),
+            Some(false) | None => end_by(signal),
+        }
     }
 
     /// Remembers the first signal of a time in which they are put off.
@@ -318,6 +338,11 @@ mod signals {
             let _ = fs::remove_dir_all(path);
         }
         let _ = emulate_default_handler(signal);
+    }
+
+    /// Whether the process is git, as Linux tells it (proc(5)); elsewhere none is known to be.
+    fn is_git(process: u32) -> bool {
+        fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|name| name.trim() == "git")
     }
 
     /// The signals that are ignored, a bit each, as Linux tells it (proc(5)); elsewhere none are known to be.
