@@ -745,3 +745,21 @@ fn nothing_moves_where_there_is_no_terminal(kind: Kind) {
     let output = clone.run(&["take", "42"]).env("TERM", "xterm").go().is(0, "claimed issue-42 ");
     assert_eq!(output.stderr, "", "{output}");
 }
+
+on!(a_renewal_at_the_second_try_is_reported_with_its_own_id: path, daemon, https);
+/// A passing refusal had the tip read, and the report kept the id of what was read then. The history of the fault lab found it.
+fn a_renewal_at_the_second_try_is_reported_with_its_own_id(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let taken = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ").id();
+    // Once, as where another push holds the lock.
+    let refuses_once =
+        "test \"$1\" = prepared && test ! -e \"$GIT_DIR/once\" || exit 0\n: >\"$GIT_DIR/once\"; exit 1";
+    remote.hook("reference-transaction", refuses_once);
+    let renewed = clone.run(&["renew", "42"]).go_json().is(0, "{").json();
+    assert!(remote.dir.join("once").exists(), "it was not tried twice");
+    let tip = remote.tip("issue-42").unwrap();
+    assert_ne!(tip, taken);
+    assert_eq!(renewed["claims"][0]["id"], tip);
+}

@@ -353,6 +353,13 @@ impl<'a> Context<'a> {
         seen: Option<&Seen>,
         records: &Records,
     ) -> ClaimReport {
+        // A verdict that came after a look may be about another commit than was seen then. A request has an id of its own.
+        let is_seen = |id| seen.is_some_and(|seen| seen.id == id);
+        let about_it = match &verdict {
+            Verdict::Asked(_) => true,
+            verdict => verdict.id().is_none_or(is_seen),
+        };
+        let seen = seen.filter(|_| about_it);
         ClaimReport {
             claim: claim.clone(),
             id: seen.map(|seen| seen.id).or(verdict.id()),
