@@ -22,8 +22,9 @@ mod table;
 mod taking;
 
 use std::{
-    env, fs,
+    env, fs, panic,
     path::Path,
+    process::ExitCode,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -55,7 +56,7 @@ const PARTS: [Part; 9] = [
     ("small", reading::small),
 ];
 
-fn main() {
+fn main() -> ExitCode {
     // Cargo adds `--bench`.
     let filters: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let effort = Effort { quick: env::var("GIT_CLAIM_BENCH").is_ok_and(|value| value == "quick") };
@@ -63,21 +64,32 @@ fn main() {
     tempfile::env::override_temp_dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
 
     let chosen = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(&**f));
-    let mut lines = Vec::new();
+    let (mut lines, mut failed) = (Vec::new(), Vec::new());
     println!("{}", table::HEAD);
-    for (_, part) in PARTS.iter().filter(|(name, _)| chosen(name)) {
-        for row in part(&effort) {
+    for (name, part) in PARTS.iter().filter(|(name, _)| chosen(name)) {
+        // What one part cannot show says nothing about the others.
+        let Ok(rows) = panic::catch_unwind(|| part(&effort)) else {
+            println!("| {name} | failed, see standard error |");
+            failed.push(*name);
+            continue;
+        };
+        for row in rows {
             println!("{}", row.line());
             lines.push(row.line());
         }
     }
     let machine = machine::described(if effort.quick { "quick" } else { "in full" });
     println!("\n{machine}");
+    if !failed.is_empty() {
+        eprintln!("failed, so nothing is written: {}", failed.join(", "));
+        return ExitCode::FAILURE;
+    }
     if filters.is_empty() && !effort.quick {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/RESULTS.md");
         fs::write(&path, table::report(&machine, &lines)).unwrap();
         println!("written to {}", path.display());
     }
+    ExitCode::SUCCESS
 }
 
 /// Another number at each call, for names.
