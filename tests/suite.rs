@@ -15,6 +15,7 @@ mod faults;
 mod harness;
 mod history;
 mod isolation;
+mod lab;
 mod listing;
 mod many;
 mod marks;

@@ -1,0 +1,176 @@
+//! A relay that forwards so many bytes and no more.
+//!
+//! The server is left to do what it can with what it got, and [`Cutter::settled`] waits until it has: only then is what it
+//! holds compared with what the client was told.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::support::until;
+
+/// Which way bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// What becomes of the connection then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// It is closed, and so is every one that is tried after it.
+    Closed,
+    /// It is closed; the next ones are let through.
+    ClosedOnce,
+    /// Nothing comes through any more, and nobody says so.
+    Silent,
+}
+
+/// Where a connection is cut: after so many bytes that way, counted over all connections.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    pub(super) way: Way,
+    pub(super) after: u64,
+    pub(super) how: How,
+}
+
+/// The relay.
+pub(super) struct Cutter {
+    pub(super) port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    cut: Mutex<Option<Cut>>,
+    up: AtomicU64,
+    down: AtomicU64,
+    /// Connections to the server that it has not ended.
+    open: AtomicUsize,
+    /// A new number for every plan: connections of an earlier one are of no concern.
+    made: AtomicUsize,
+}
+
+impl Cutter {
+    /// Relays to `upstream`, a port on the loopback interface.
+    pub(super) fn start(upstream: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let state = Arc::clone(&shared);
+                state.made.fetch_add(1, Ordering::SeqCst);
+                state.open.fetch_add(1, Ordering::SeqCst);
+                thread::spawn(move || {
+                    relay(&client, upstream, &state);
+                    state.open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Cutter { port, state }
+    }
+
+    /// Counts from nothing, and cuts where that is said.
+    pub(super) fn plan(&self, cut: Option<Cut>) {
+        *self.state.cut.lock().unwrap() = cut;
+        self.state.up.store(0, Ordering::SeqCst);
+        self.state.down.store(0, Ordering::SeqCst);
+    }
+
+    /// Bytes since the plan was made.
+    pub(super) fn bytes(&self, way: Way) -> u64 {
+        self.state.count(way).load(Ordering::SeqCst)
+    }
+
+    /// Waits until the server has ended every connection.
+    pub(super) fn settled(&self) {
+        until("the server is done", || self.state.open.load(Ordering::SeqCst) == 0);
+    }
+}
+
+impl State {
+    fn count(&self, way: Way) -> &AtomicU64 {
+        match way {
+            Way::Up => &self.up,
+            Way::Down => &self.down,
+        }
+    }
+
+    /// How many of `more` bytes may pass, and what becomes of the connection if that is not all.
+    fn pass(&self, way: Way, more: usize) -> (usize, Option<How>) {
+        let before = self.count(way).fetch_add(more as u64, Ordering::SeqCst);
+        let Some(cut) = *self.cut.lock().unwrap() else { return (more, None) };
+        if cut.way != way || (cut.how == How::ClosedOnce && before > cut.after) {
+            return (more, None);
+        }
+        let left = cut.after.saturating_sub(before);
+        if left >= more as u64 { (more, None) } else { (left as usize, Some(cut.how)) }
+    }
+
+    /// Whether a connection that begins now has nowhere to go.
+    fn is_cut_off(&self) -> bool {
+        let cut = *self.cut.lock().unwrap();
+        cut.is_some_and(|cut| {
+            cut.how == How::Closed && self.count(cut.way).load(Ordering::SeqCst) > cut.after
+        })
+    }
+}
+
+fn relay(client: &TcpStream, upstream: u16, state: &Arc<State>) {
+    if state.is_cut_off() {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(("127.0.0.1", upstream)) else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (up_client, up_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let up_state = Arc::clone(state);
+    let up = thread::spawn(move || copy(&up_client, &up_server, Way::Up, &up_state));
+    copy(&server, client, Way::Down, state);
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = up.join();
+}
+
+/// Copies to the end of `from`. Past a cut the rest is read and thrown away, so that `from` can come to its end.
+fn copy(mut from: &TcpStream, mut to: &TcpStream, way: Way, state: &State) {
+    let mut buffer = [0; 16 * 1024];
+    let mut gone = false;
+    while let Ok(count) = from.read(&mut buffer) {
+        if count == 0 {
+            break;
+        }
+        if gone {
+            continue;
+        }
+        let (passing, how) = state.pass(way, count);
+        gone = to.write_all(&buffer[..passing]).is_err() || how.is_some();
+        match (how, way) {
+            // The client is told, the server sees the end of what it was sent.
+            (Some(How::Closed | How::ClosedOnce), Way::Up) => {
+                let _ = to.shutdown(Shutdown::Write);
+                let _ = from.shutdown(Shutdown::Both);
+                break;
+            }
+            (Some(How::Closed | How::ClosedOnce), Way::Down) => {
+                let _ = to.shutdown(Shutdown::Both);
+            }
+            (Some(How::Silent) | None, _) => {}
+        }
+    }
+    // Silence goes on until the client gives up; then the server is told, as a host that is gone would be at last.
+    if !gone || way == Way::Up {
+        let _ = to.shutdown(Shutdown::Write);
+    }
+    thread::sleep(Duration::from_millis(1));
+}

@@ -1,0 +1,61 @@
+//! The fault lab: does any verdict ever say what is not so?
+//!
+//! - [`cut`]: a connection is cut at every byte, in both directions, over every transport.
+//! - [`history`]: many clients do at random what clients do; [`checker`] compares what they were told with what the server
+//!   saw.
+//!
+//! The short form runs with the other tests. The long form takes its size from the environment, see `README.md` here.
+
+mod checker;
+mod cut;
+mod cutter;
+mod history;
+
+use std::{env, time::Duration};
+
+/// How much is to be done.
+struct Size {
+    /// Where the random numbers begin.
+    seed: u64,
+    /// The time that each part is given; nothing in the short form.
+    time: Option<Duration>,
+}
+
+impl Size {
+    /// As the environment says: `GIT_CLAIM_LAB_SEED`, a number, and `GIT_CLAIM_LAB_SECONDS`.
+    fn asked_for() -> Self {
+        let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+        let seed = number("GIT_CLAIM_LAB_SEED").unwrap_or_else(|| {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            now.as_secs()
+        });
+        Size { seed, time: number("GIT_CLAIM_LAB_SECONDS").map(Duration::from_secs) }
+    }
+}
+
+/// Random numbers that are the same for the same seed (xorshift64*, Vigna 2016).
+#[derive(Debug, Clone)]
+struct Chance(u64);
+
+impl Chance {
+    fn new(seed: u64) -> Self {
+        // Never nothing, which stays nothing.
+        Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len() as u64) as usize]
+    }
+}
