@@ -174,6 +174,61 @@ fn cut_everywhere(name: &str, lab: &Lab, short: u64) {
     assert!(wrong.is_empty(), "seed {}\n{}", size.seed, wrong.join("\n"));
 }
 
+/// Several in one push: after whatever end the server holds all of them or none, and the program says which.
+fn cut_a_group(lab: &Lab, name: &str, short: u64) {
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    let size = Size::asked_for();
+    let mut chance = Chance::new(size.seed);
+    let tips = || NAMES.map(|name| lab.remote.tip(name));
+    let take = |more: &[&str]| {
+        lab.alice.claim(&[&["take"], &NAMES[..], &["--timeout", "1s"], more].concat())
+    };
+    let clear = || {
+        lab.cutter.plan(None);
+        for (name, tip) in NAMES.iter().zip(tips()) {
+            if let Some(tip) = tip {
+                let _ = lab.bob.claim(&["release", name, "--expect", &tip]).is(0, "released");
+            }
+        }
+        let _ = std::fs::remove_dir_all(lab.alice.dir.join(".git/claims"));
+    };
+    clear();
+    assert_eq!(take(&[]).code, Some(0));
+    lab.cutter.settled();
+    let whole = [Way::Up, Way::Down].map(|way| (way, lab.cutter.bytes(way)));
+    let (mut points, mut claimed, started) = (0, 0, Instant::now());
+    while size.time.map_or(points < short, |time| started.elapsed() < time) {
+        clear();
+        let (way, bytes) = whole[(points % 2) as usize];
+        let how = *chance.one_of(&[How::Closed, How::ClosedOnce, How::Silent]);
+        let cut = Cut { way, after: chance.below(bytes), how };
+        lab.cutter.plan(Some(cut));
+        let output = take(&[]);
+        lab.cutter.settled();
+        let there = tips().iter().flatten().count();
+        let told = || format!("seed {} {cut:?}\n{output}", size.seed);
+        assert!(there == 0 || there == 3, "a part: {}", told());
+        match output.code {
+            Some(0) => assert_eq!(there, 3, "{}", told()),
+            Some(69 | 77) => {}
+            _ => panic!("a wrong verdict: {}", told()),
+        }
+        claimed += u64::from(output.code == Some(0));
+        lab.cutter.plan(None);
+        let before = tips();
+        let again = take(&["--resume"]);
+        assert_eq!(again.code, Some(0), "{}{again}", told());
+        assert!(there == 0 || before == tips(), "gone on with: {}{again}", told());
+        assert_eq!(tips().iter().flatten().count(), 3, "{}{again}", told());
+        lab.cutter.settled();
+        points += 1;
+    }
+    eprintln!(
+        "lab: cut a group, {name}: {points} points, seed {}, {claimed} claimed, wrong: 0",
+        size.seed
+    );
+}
+
 #[test]
 fn git_daemon() {
     let sandbox = Sandbox::new();
@@ -184,6 +239,7 @@ fn git_daemon() {
     };
     let Some(lab) = Lab::new(&sandbox, kinds::path(), port, url) else { return };
     cut_everywhere("git://", &lab, 120);
+    cut_a_group(&lab, "git://", 40);
 }
 
 #[test]
@@ -201,4 +257,5 @@ fn https() {
     );
     lab.alice.set(&key, &helper);
     cut_everywhere("https", &lab, 40);
+    cut_a_group(&lab, "https", 12);
 }
