@@ -305,7 +305,7 @@ _git__claim() {
             return 0
             ;;
         git__claim__subcmd__run)
-            opts="-E -q -h --note --branch --as --wait --ask --heartbeat --on-lost --on-asked --grace --held-exit --strict-release --remote --timeout --json --quiet --color --help"
+            opts="-E -q -h --note --branch --as --confirm --wait --ask --heartbeat --on-lost --on-asked --grace --held-exit --strict-release --remote --timeout --json --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -485,7 +485,7 @@ _git__claim() {
             return 0
             ;;
         git__claim__subcmd__take)
-            opts="-q -h --any --limit --shuffle --one-by-one --note --branch --as --wait --ask --process --heartbeat --resume --over --reason --remote --timeout --json --quiet --color --help"
+            opts="-q -h --any --limit --shuffle --one-by-one --note --branch --as --confirm --wait --ask --process --heartbeat --resume --over --reason --remote --timeout --json --quiet --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

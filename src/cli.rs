@@ -309,6 +309,13 @@ pub struct Claiming {
     #[arg(long = "as", value_name = "WHO", value_hint = ValueHint::Other)]
     pub who: Option<String>,
 
+    /// Read the claim again before an `ok` of the remote is believed
+    ///
+    /// Read the claim again, over a new connection, before an `ok` of the remote is believed: for remotes that say so of a
+    /// ref that they did not move. Without it: the configuration `claim.confirm`, else no.
+    #[arg(long)]
+    pub confirm: bool,
+
     /// Wait so long for a claim that is held (10m, forever)
     ///
     /// Wait so long for a claim that is held, as in `10m`, and take it the moment it is free; `forever` is a word too, and

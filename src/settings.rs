@@ -27,6 +27,8 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How a claim is released: `delete` its ref, or `mark` it by a child commit that says so, for hosts that allow no
 /// deletion. Unset: [`ReleaseBy::default`].
 pub const RELEASE: &str = "claim.release";
+/// Whether the claim is read again before an `ok` to a take is believed. Unset: no.
+pub const CONFIRM: &str = "claim.confirm";
 /// After how long without a sign of life a claim is old, as [`duration`] reads it. Unset: [`DEFAULT_STALE_AFTER`].
 pub const STALE_AFTER: &str = "claim.staleAfter";
 /// The default of [`STALE_AFTER`].
@@ -65,6 +67,8 @@ pub struct Asked {
     pub older_than: Option<Duration>,
     /// `--as`.
     pub who: Option<String>,
+    /// `--confirm`.
+    pub confirm: bool,
     /// `--color`.
     pub color: Option<ColorWhen>,
 }
@@ -100,6 +104,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// How a claim is released.
     pub release: ReleaseBy,
+    /// Whether the claim is read again before an `ok` to a take is believed.
+    pub confirm: bool,
     /// After how long without a sign of life a claim is old.
     pub stale_after: Duration,
     /// How often a claim that is held is asked for.
@@ -169,7 +175,7 @@ impl Settings {
     /// # Errors
     /// For the first value that cannot be used, with its key and what is allowed.
     pub fn gather(asked: Asked, checkout: &Checkout) -> Result<Settings, SettingsError> {
-        let Asked { remote, timeout, older_than, who, color } = asked;
+        let Asked { remote, timeout, older_than, who, confirm, color } = asked;
         let config = checkout.config();
 
         let prefix = match config.string(PREFIX) {
@@ -211,6 +217,7 @@ impl Settings {
                     _ => return Err(bad(RELEASE, value, "use delete or mark")),
                 },
             },
+            confirm: confirm || gather_confirm(checkout)?,
             stale_after,
             who: gather_who(who, checkout)?,
             color: gather_color(color, checkout)?,
@@ -255,6 +262,13 @@ fn gather_who(asked: Option<String>, checkout: &Checkout) -> Result<Option<Strin
     let configured =
         checkout.config().string(WHO).map(|value| value.to_str_lossy().trim().to_owned());
     Ok(configured.filter(|value| !value.is_empty()))
+}
+
+fn gather_confirm(checkout: &Checkout) -> Result<bool, SettingsError> {
+    match checkout.config().switch(CONFIRM) {
+        None => Ok(false),
+        Some(value) => boolean(value).ok_or_else(|| bad(CONFIRM, value, "use a boolean")),
+    }
 }
 
 fn gather_color(asked: Option<ColorWhen>, checkout: &Checkout) -> Result<ColorWhen, SettingsError> {
@@ -374,6 +388,7 @@ mod tests {
         assert_eq!((settings.who, settings.remote, settings.color), (None, None, ColorWhen::Auto));
         assert_eq!(settings.ssh, Ssh::default());
         assert_eq!(settings.stale_after, Duration::from_secs(24 * 60 * 60));
+        assert!(!settings.confirm);
     }
 
     #[test]
@@ -382,6 +397,7 @@ mod tests {
             ("claim.prefix", "refs/heads/claims/"),
             ("claim.timeout", "2m"),
             ("claim.staleAfter", "3 days"),
+            ("claim.confirm", "yes"),
             ("claim.who", "configured"),
             ("claim.remote", "upstream"),
             ("color.ui", "never"),
@@ -392,24 +408,26 @@ mod tests {
         assert_eq!(settings.stale_after, Duration::from_secs(3 * 24 * 60 * 60));
         assert_eq!(settings.who.as_deref(), Some("configured"));
         assert_eq!(settings.remote.as_deref(), Some("upstream"));
-        assert!(!settings.remote_typed);
+        assert!(!settings.remote_typed && settings.confirm);
         assert_eq!(settings.color, ColorWhen::Never);
 
         let sandbox = sandbox.with("GIT_CLAIM_WHO", "environment").with(
             "GIT_CONFIG_PARAMETERS",
-            "'claim.timeout=3' 'color.claim'='always' 'claim.remote'='.'",
+            "'claim.timeout=3' 'claim.confirm'='false' 'color.claim'='always' 'claim.remote'='.'",
         );
         let settings = gather(&sandbox, Asked::default()).unwrap();
         assert_eq!(settings.who.as_deref(), Some("environment"));
         assert_eq!(settings.timeout, Duration::from_secs(3));
         assert_eq!(settings.remote.as_deref(), Some("."));
         assert_eq!(settings.color, ColorWhen::Always);
+        assert!(!settings.confirm);
 
         let typed = Asked {
             remote: Some("typed".into()),
             timeout: Some(Duration::from_secs(1)),
             older_than: Some(Duration::ZERO),
             who: Some("typed".into()),
+            confirm: true,
             color: Some(ColorWhen::Auto),
         };
         let settings = gather(&sandbox, typed).unwrap();
@@ -417,7 +435,7 @@ mod tests {
             (settings.who.as_deref(), settings.remote.as_deref()),
             (Some("typed"), Some("typed"))
         );
-        assert!(settings.remote_typed);
+        assert!(settings.remote_typed && settings.confirm);
         assert_eq!(settings.stale_after, Duration::ZERO);
         assert_eq!((settings.timeout, settings.color), (Duration::from_secs(1), ColorWhen::Auto));
 
@@ -448,6 +466,7 @@ mod tests {
                 "claim.staleAfter is 'a while': use seconds (30) or units (90s, 10m, 1h 30m)",
             ),
             ("claim.remote", "", "claim.remote is empty"),
+            ("claim.confirm", "perhaps", "claim.confirm is 'perhaps': use a boolean"),
             ("color.claim", "pink", "color.claim is 'pink': use always, auto, never or a boolean"),
         ] {
             let error = gather(&configured(&[(key, value)]), Asked::default()).unwrap_err();

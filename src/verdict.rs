@@ -208,6 +208,8 @@ pub enum Doubt {
     Lost(String),
     /// Nothing was sent, since another ref of the same push was not as expected.
     Withheld,
+    /// The server answered `ok`, and that alone is not to be believed.
+    Unconfirmed,
 }
 
 /// What to do next.
@@ -226,14 +228,21 @@ pub enum Step {
 const CONTRADICTS: &str =
     "the remote contradicts itself: what it shows for writing is not what it shows for reading";
 const BUSY: &str = "the claim keeps being released and taken while it is to be taken";
+const UNCONFIRMED: &str = "the remote said that it did it, and the claim is not there";
 const HIDDEN: &str = "the remote hides the claim from those who write";
 
 /// The answer that the report gives by itself, or the doubt that a look at the ref has to clear up.
 ///
 /// `sent` are the commits that this invocation has sent so far: an advertisement that shows one of them is the
-/// writing side's own word that it landed.
-pub fn settle(act: Act, reported: Reported, sent: &[ObjectId]) -> Result<Verdict, Doubt> {
+/// writing side's own word that it landed. With `confirm` an `ok` to a take is no more than a reason to look.
+pub fn settle(
+    act: Act,
+    reported: Reported,
+    sent: &[ObjectId],
+    confirm: bool,
+) -> Result<Verdict, Doubt> {
     match (act, reported) {
+        (Act::Take | Act::Over, Reported::Done(Some(_))) if confirm => Err(Doubt::Unconfirmed),
         (Act::Take | Act::Over, Reported::Done(Some(id))) => Ok(Verdict::Claimed(id)),
         (Act::Renew, Reported::Done(Some(id))) => Ok(Verdict::Renewed(id)),
         // By deletion or by a mark.
@@ -300,6 +309,9 @@ fn weigh_take(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
         (Doubt::Refused(reason), Now::At(_, Whose::Nobody)) => again_if_passing(reason),
         (Doubt::Lost(why), Now::At(_, Whose::Nobody)) => Again(Verdict::Unknown(why)),
         (Doubt::Withheld, Now::At(_, Whose::Nobody)) => Again(Verdict::Free),
+        (Doubt::Unconfirmed, Now::At(_, Whose::Nobody)) => {
+            Again(Verdict::Unknown(UNCONFIRMED.into()))
+        }
         // The writing side showed somebody's claim; the reading side lags, hides it, or it was released just now.
         (Doubt::Unexpected(Some(id)), Now::Absent) => Again(Verdict::Held(id)),
         (Doubt::Unexpected(Some(id)), Now::NotRead(_)) => Settled(Verdict::Held(id)),
@@ -317,6 +329,9 @@ fn weigh_take(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
         // Nothing was sent, and nobody has it: it is for the others of the push to say whether it is sent once more.
         (Doubt::Withheld, Now::Absent) => Again(Verdict::Free),
         (Doubt::Withheld, Now::NotRead(why)) => Settled(Verdict::Unknown(why)),
+        // To send it once more brings the writing side's own word with it, where readers are shown less or later.
+        (Doubt::Unconfirmed, Now::Absent) => Again(Verdict::Unknown(UNCONFIRMED.into())),
+        (Doubt::Unconfirmed, Now::NotRead(why)) => Settled(unconfirmed(&why)),
     }
 }
 
@@ -325,6 +340,7 @@ fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool)
     match (doubt, now) {
         // Nothing was sent, whatever was shown.
         (Doubt::Withheld, now) => weigh_release(expected, Doubt::Unexpected(expected), now, left),
+        (Doubt::Unconfirmed, now) => weigh_release(expected, not_to_be_believed(), now, left),
         // An earlier deletion of ours went out, and the writing side does not have the ref any more.
         (Doubt::Unexpected(None), _) if left => Settled(Verdict::Released),
         // By a mark: of ours, or of another process of this clone, or of whoever had the claim meanwhile.
@@ -372,6 +388,7 @@ fn weigh_release(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool)
 fn weigh_clear(expected: Option<ObjectId>, doubt: Doubt, now: Now, left: bool) -> Step {
     use Step::Settled;
     match (doubt, now) {
+        (Doubt::Unconfirmed, now) => weigh_clear(expected, not_to_be_believed(), now, left),
         (_, Now::At(id, Whose::Heirs)) => Settled(Verdict::Moved(id)),
         // Another claim, not grown from the one that was named, after a command of ours that may have made room for it.
         (Doubt::Lost(_), Now::At(id, Whose::Others)) if Some(id) != expected => {
@@ -395,6 +412,7 @@ fn weigh_renew(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
     use Step::{Again, Follow, Settled};
     match (doubt, now) {
         (Doubt::Withheld, now) => weigh_renew(expected, Doubt::Unexpected(expected), now),
+        (Doubt::Unconfirmed, now) => weigh_renew(expected, not_to_be_believed(), now),
         (_, Now::At(_, Whose::Nobody)) => Settled(Verdict::Free),
         (Doubt::Unexpected(None), Now::At(id, _)) if Some(id) == expected => {
             Again(Verdict::Refused(HIDDEN.into()))
@@ -426,9 +444,14 @@ fn weigh_renew(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
 /// As a renewal, but what was named is one commit: whatever stands there now instead, a renewal by its living holder
 /// above all, stays. "Ours" is only what this invocation sent.
 fn weigh_over(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
-    use Step::Settled;
+    use Step::{Again, Settled};
     match (doubt, now) {
         (_, Now::At(id, Whose::Ours)) => Settled(Verdict::Claimed(id)),
+        // The writing side's own word comes with another try.
+        (Doubt::Unconfirmed, Now::Absent | Now::At(_, Whose::Nobody)) => {
+            Again(Verdict::Unknown(UNCONFIRMED.into()))
+        }
+        (Doubt::Unconfirmed, Now::NotRead(why)) => Settled(unconfirmed(&why)),
         // Released meanwhile: it is for everybody to take.
         (_, Now::At(_, Whose::Nobody)) => Settled(Verdict::Free),
         (_, Now::At(id, Whose::Others | Whose::Heirs | Whose::Unread(_)))
@@ -443,6 +466,17 @@ fn weigh_over(expected: Option<ObjectId>, doubt: Doubt, now: Now) -> Step {
 
 fn refused_then(reason: &str, why: &str) -> Verdict {
     Verdict::Unknown(format!("the remote said '{reason}', and the look after that failed: {why}"))
+}
+
+fn unconfirmed(why: &str) -> Verdict {
+    Verdict::Unknown(format!(
+        "the remote said that it did it, and the look that was to confirm that failed: {why}"
+    ))
+}
+
+/// An `ok` that is not believed is worth as much as an answer that was lost.
+fn not_to_be_believed() -> Doubt {
+    Doubt::Lost(UNCONFIRMED.into())
 }
 
 /// A refusal that moved nothing stands, unless its words are those of a lock held for a moment or of a race that
@@ -491,6 +525,7 @@ mod tests {
             ("race", Doubt::Refused("failed to update ref".into())),
             ("lost", Doubt::Lost("cut".into())),
             ("withheld", Doubt::Withheld),
+            ("ok", Doubt::Unconfirmed),
         ]
     }
 
@@ -546,6 +581,7 @@ policy   refused claimed claimed held held held follow/unknown follow/unknown un
 race     again/refused claimed claimed held held held follow/unknown follow/unknown unknown
 lost     again/unknown claimed claimed held held held follow/unknown follow/unknown unknown
 withheld again/free claimed claimed held held held follow/unknown follow/unknown unknown
+ok       again/unknown claimed claimed held held held follow/unknown follow/unknown unknown
 "
         );
     }
@@ -561,6 +597,7 @@ policy   follow/unknown claimed claimed held held held refused follow/unknown un
 race     follow/unknown claimed claimed held held held again/refused follow/unknown unknown
 lost     follow/unknown claimed claimed held held held again/unknown follow/unknown unknown
 withheld follow/unknown claimed claimed held held held again/free follow/unknown unknown
+ok       follow/unknown claimed claimed held held held again/unknown follow/unknown unknown
 "
         );
     }
@@ -576,6 +613,7 @@ policy   free claimed claimed moved moved moved free free unknown
 race     free claimed claimed moved moved moved free free unknown
 lost     free claimed claimed moved moved moved free free unknown
 withheld again/unknown claimed claimed moved moved moved free free unknown
+ok       again/unknown claimed claimed moved moved moved again/unknown again/unknown unknown
 "
         );
         // What was named is still there.
@@ -590,6 +628,7 @@ withheld again/unknown claimed claimed moved moved moved free free unknown
                 "again/unknown",
                 "refused",
                 "again/refused",
+                "again/unknown",
                 "again/unknown",
                 "again/unknown"
             ]
@@ -607,6 +646,7 @@ policy   released refused follow/unknown lost lost unknown released released unk
 race     released again/refused follow/unknown lost lost unknown released released unknown
 lost     released again/unknown follow/unknown released lost unknown released released unknown
 withheld again/unknown again/unknown follow/unknown lost|released lost unknown free|released free|released unknown
+ok       released again/unknown follow/unknown released lost unknown released released unknown
 "
         );
     }
@@ -622,6 +662,7 @@ policy   released refused moved moved moved moved released released unknown
 race     released again/refused moved moved moved moved released released unknown
 lost     released again/unknown moved released moved unknown released released unknown
 withheld again/unknown again/unknown moved moved moved moved free|released free|released unknown
+ok       released again/unknown moved released moved unknown released released unknown
 "
         );
     }
@@ -637,6 +678,7 @@ policy   free refused renewed lost lost unknown free free unknown
 race     free again/refused renewed lost lost unknown free free unknown
 lost     free again/unknown renewed lost lost unknown free free unknown
 withheld again/unknown again/unknown follow/yours lost lost unknown free free unknown
+ok       free again/unknown renewed lost lost unknown free free unknown
 "
         );
     }
@@ -644,15 +686,16 @@ withheld again/unknown again/unknown follow/yours lost lost unknown free free un
     #[test]
     fn what_we_sent_and_the_writing_side_shows_has_landed() {
         let shown = || Reported::Unexpected { found: Some(id('b')) };
-        assert_eq!(settle(Act::Take, shown(), &[id('b')]), Ok(Verdict::Claimed(id('b'))));
-        assert_eq!(settle(Act::Renew, shown(), &[id('b')]), Ok(Verdict::Renewed(id('b'))));
-        assert_eq!(settle(Act::Take, shown(), &[]), Err(Doubt::Unexpected(Some(id('b')))));
+        assert_eq!(settle(Act::Take, shown(), &[id('b')], true), Ok(Verdict::Claimed(id('b'))));
+        assert_eq!(settle(Act::Renew, shown(), &[id('b')], false), Ok(Verdict::Renewed(id('b'))));
+        assert_eq!(settle(Act::Take, shown(), &[], false), Err(Doubt::Unexpected(Some(id('b')))));
     }
 
     #[test]
     fn an_exchange_that_never_began_is_a_refusal_only_if_we_were_turned_away() {
-        let of =
-            |error| settle(Act::Take, Reported::Unsent(error), &[]).map(|verdict| verdict.exit());
+        let of = |error| {
+            settle(Act::Take, Reported::Unsent(error), &[], true).map(|verdict| verdict.exit())
+        };
         assert_eq!(of(LinkError::Denied("no".into())), Ok(Exit::Refused));
         for error in [
             LinkError::Unreachable("gone".into()),

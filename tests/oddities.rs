@@ -32,6 +32,62 @@ fn an_ok_for_another_ref_is_no_claim(kind: Kind) {
     assert_eq!(remote.tip("issue-42"), None);
 }
 
+/// A `proc-receive` hook that reports `ok` and has done nothing.
+const NOWHERE: &str = r#"exec perl -e '
+    $| = 1;
+    sub hear { read(STDIN, my $l, 4) == 4 or exit; my $n = hex $l; $n or return; read(STDIN, my $d, $n - 4); $d }
+    sub say_ { printf "%04x%s", length($_[0]) + 4, $_[0] }
+    hear(); hear();
+    say_("version=1\n\0"); print "0000";
+    my @refs;
+    while (defined(my $line = hear())) { push @refs, (split " ", $line)[2] }
+    say_("ok $_\n") for @refs;
+    print "0000";
+'"#;
+
+on!(an_ok_for_what_was_not_done_is_seen_through: path, daemon, https);
+/// Without `--confirm` the server is believed; nothing in its answer says that it lies.
+fn an_ok_for_what_was_not_done_is_seen_through(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let held = clone.claim(&["take", "7", "--confirm"]).is(0, "claimed issue-7 ").id();
+    remote.set("receive.procReceiveRefs", "refs/claims");
+    remote.hook("proc-receive", NOWHERE);
+    let over = clone.claim(&["take", "7", "--over", &held, "--reason", "old", "--confirm"]);
+    let _ = over.is(69, "unknown issue-7").says("is not there").says("--resume");
+    for args in [&["take", "42"][..], &["take", "4", "5"], &["take", "4", "5", "--any"]] {
+        let take = clone.claim(&[args, &["--confirm"]].concat()).says("is not there");
+        assert_eq!(take.code, Some(69), "{take}");
+        assert!(take.stdout.contains("unknown issue-4") && !take.stdout.contains("claimed"));
+    }
+    let run = clone.claim(&["run", "42", "--confirm", "--", "touch", "started"]);
+    assert_eq!(run.code, Some(69), "{run}");
+    assert!(!clone.dir.join("started").exists());
+    clone.set("claim.confirm", "true");
+    let _ = clone.claim(&["take", "42"]).is(69, "unknown issue-42");
+    assert_eq!(remote.tip("issue-42"), None);
+    // Once the remote keeps its word, so does what was begun.
+    remote.unhook("proc-receive");
+    remote.git(&["config", "--unset", "receive.procReceiveRefs"]);
+    let id = clone.claim(&["take", "42", "--resume"]).is(0, "claimed issue-42 ").id();
+    assert_eq!(remote.tip("issue-42"), Some(id));
+}
+
+/// The word of the writing side is enough.
+#[test]
+fn a_claim_that_readers_are_not_shown_is_confirmed() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let (take, reads, writes) = clone.counted(&["take", "42", "--confirm"], "");
+    let _ = take.is(0, "claimed issue-42 ");
+    assert_eq!((reads, writes), (1, 1));
+    remote.set("uploadpack.hideRefs", "refs/claims");
+    let id = clone.claim(&["take", "43", "--confirm"]).is(0, "claimed issue-43 ").id();
+    assert_eq!(remote.tip("issue-43"), Some(id));
+}
+
 on!(a_chain_of_renewals_goes_on: path, daemon, ssh, https, https_v0, https_sha256);
 /// git's client side wants to see the parents of the commit to be replaced: over https a second renewal failed.
 fn a_chain_of_renewals_goes_on(kind: Kind) {

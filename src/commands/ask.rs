@@ -104,6 +104,7 @@ pub fn request(
         base: before.and_then(|ask| ask.commit.clone()),
         draft: Some(&draft),
         others: Vec::new(),
+        confirm: false,
     };
     let (place, none) = (claim.asked(), Records::default());
     let verdict = swap::drive(&mut context.place(&place, &none), swap).verdict;

@@ -30,6 +30,7 @@ pub struct Attempt<'a> {
     record: Record,
     author: Person,
     pending: HeldRecord,
+    confirm: bool,
 }
 
 /// Sends takes of claims that nobody is to have, each in place of what is `replaced`, and unless the same claim is at one
@@ -43,12 +44,14 @@ pub fn send_all(
 ) -> Vec<Outcome> {
     let drafts: Vec<_> =
         attempts.iter().map(|attempt| |parent: Option<ObjectId>| attempt.draft(parent)).collect();
-    let swaps = drafts.iter().zip(replaced).zip(others).map(|((draft, replaced), others)| Swap {
+    let each = attempts.iter().zip(&drafts).zip(replaced).zip(others);
+    let swaps = each.map(|(((attempt, draft), replaced), others)| Swap {
         act: Act::Take,
         expected: replaced.tip,
         base: replaced.commit,
         draft: Some(draft),
         others: others.clone(),
+        confirm: attempt.confirm,
     });
     swap::drive_all(places, swaps.collect(), bond)
 }
@@ -100,7 +103,8 @@ impl<'a> Attempt<'a> {
             clone: held.home().clone(),
         };
         held.write(&pending, claim).map_err(NotRecorded)?;
-        Ok(Self { claim, records, record, author: identity.author.clone(), pending })
+        let confirm = context.stage.settings.confirm;
+        Ok(Self { claim, records, record, author: identity.author.clone(), pending, confirm })
     }
 
     /// Sends it alone, in place of what is `replaced`.
@@ -112,6 +116,7 @@ impl<'a> Attempt<'a> {
             base: replaced.commit,
             draft: Some(&draft),
             others: Vec::new(),
+            confirm: self.confirm,
         };
         swap::drive(&mut context.place(self.claim, self.records), swap)
     }

@@ -96,6 +96,7 @@ pub fn own(
         base: plan.commit.clone(),
         draft: draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft),
         others: Vec::new(),
+        confirm: false,
     });
     let (to_go, proofs): (Vec<ClaimRef>, Vec<Records>) =
         plans.iter().map(|plan| (claims[plan.at].clone(), records[plan.at].clone())).unzip();
@@ -272,6 +273,7 @@ fn named(
         base: seen.commit.clone(),
         draft: draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft),
         others: Vec::new(),
+        confirm: false,
     };
     let mut place = context.place(claim, &records);
     let outcome = swap::drive(&mut place, swap);

@@ -193,6 +193,7 @@ fn renew(claims: Vec<(ClaimRef, Records, Ours)>, context: &mut Context<'_>) -> V
         base: Some(one.ours.commit.clone()),
         draft: Some(draft),
         others: Vec::new(),
+        confirm: false,
     });
     // Another take of this clone has a text of its own, which this one's must not replace.
     let this_take =

@@ -54,6 +54,11 @@ impl Stage {
                 Ask::Run(run) => run.claiming.who.clone(),
                 _ => None,
             },
+            confirm: match ask {
+                Ask::Take(take) => take.claiming.confirm,
+                Ask::Run(run) => run.claiming.confirm,
+                _ => false,
+            },
             color: global.color.map(|when| match when {
                 When::Auto => ColorWhen::Auto,
                 When::Always => ColorWhen::Always,

@@ -50,6 +50,8 @@ pub struct Swap<'a> {
     pub draft: Option<&'a dyn Fn(Option<ObjectId>) -> Draft>,
     /// Where else the same claim may stand, for those who look there: then nothing is sent.
     pub others: Vec<ClaimRef>,
+    /// Whether the ref is looked at before an `ok` to a take is believed.
+    pub confirm: bool,
 }
 
 /// How it ended.
@@ -197,12 +199,16 @@ impl<'a> Going<'a> {
                 None => return None,
             }
         }
-        match verdict::settle(self.swap.act, reported, &self.sent) {
+        match verdict::settle(self.swap.act, reported, &self.sent, self.swap.confirm) {
             Ok(verdict) => {
                 self.step(Step::Settled(verdict), false);
                 None
             }
-            Err(doubt) => Some(doubt),
+            Err(doubt) => {
+                // What was said to be done may show later.
+                self.outcome.pending |= doubt == Doubt::Unconfirmed;
+                Some(doubt)
+            }
         }
     }
 
@@ -483,13 +489,25 @@ mod tests {
         reports: Vec<Report>,
         looks: Vec<Look>,
     ) -> (Outcome, Vec<Option<ObjectId>>) {
+        run_with(act, false, whose, reports, looks)
+    }
+
+    fn run_with(
+        act: Act,
+        confirm: bool,
+        whose: Whose,
+        reports: Vec<Report>,
+        looks: Vec<Look>,
+    ) -> (Outcome, Vec<Option<ObjectId>>) {
         let mut script =
             Script { reports: reports.into(), looks: looks.into(), updates: Vec::new(), whose };
         let expected = (act != Act::Take).then(|| id('a'));
         let make: &dyn Fn(Option<ObjectId>) -> Draft = &draft;
         let draft = matches!(act, Act::Take | Act::Renew | Act::Over).then_some(make);
-        let outcome =
-            drive(&mut script, Swap { act, expected, base: None, draft, others: Vec::new() });
+        let outcome = drive(
+            &mut script,
+            Swap { act, expected, base: None, draft, others: Vec::new(), confirm },
+        );
         assert!(
             script.reports.is_empty() && script.looks.is_empty(),
             "the script was played to its end"
@@ -506,6 +524,36 @@ mod tests {
         let outcome = take(vec![Report::Done], vec![]);
         assert_eq!((outcome.verdict, outcome.pending), (Verdict::Claimed(mine()), false));
         assert!(outcome.commit.is_some());
+    }
+
+    #[test]
+    fn an_ok_that_is_to_be_confirmed_is_not_believed() {
+        let take = |reports, looks| run_with(Act::Take, true, Whose::Others, reports, looks).0;
+        let there = take(vec![Report::Done], vec![Look::At(mine())]);
+        assert_eq!((there.verdict, there.pending), (Verdict::Claimed(mine()), false));
+        assert!(there.commit.is_some());
+        // Readers are shown less than writers.
+        let hidden = take(vec![Report::Done, Report::Shows(Some(mine()))], vec![Look::Absent]);
+        assert_eq!((hidden.verdict, hidden.pending), (Verdict::Claimed(mine()), false));
+        let others = take(vec![Report::Done], vec![Look::At(id('b'))]);
+        assert_eq!(others.verdict, Verdict::Held(id('b')));
+        let all = || 0..wait::TRIES;
+        for (reports, looks) in [
+            (vec![Report::Done], vec![Look::Down]),
+            (all().map(|_| Report::Done).collect(), all().map(|_| Look::Absent).collect()),
+        ] {
+            let outcome = take(reports, looks);
+            assert!(matches!(outcome.verdict, Verdict::Unknown(_)), "{outcome:?}");
+            assert!(outcome.pending, "{outcome:?}");
+        }
+        let (not_moved, _) = run_with(
+            Act::Over,
+            true,
+            Whose::Others,
+            all().map(|_| Report::Done).collect(),
+            all().map(|_| Look::At(id('a'))).collect(),
+        );
+        assert!(matches!(not_moved.verdict, Verdict::Unknown(_)), "{not_moved:?}");
     }
 
     #[test]

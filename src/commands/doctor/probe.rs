@@ -435,7 +435,7 @@ impl<'c, 'a> Probe<'c, 'a> {
         let expected = self.tip.filter(|_| act != Act::Take);
         let base = expected.and_then(|id| self.commit(id));
         let draft: Option<&dyn Fn(Option<ObjectId>) -> Draft> = record.is_some().then_some(&make);
-        swap::drive(self, Swap { act, expected, base, draft, others: Vec::new() })
+        swap::drive(self, Swap { act, expected, base, draft, others: Vec::new(), confirm: false })
     }
 
     /// One update from what the ref holds, whatever comes of it.
