@@ -4,7 +4,7 @@
 //! holds compared with what the client was told.
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
@@ -28,10 +28,10 @@ pub(super) enum Way {
 /// What becomes of the connection then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// It is closed, and so is every one that is tried after it.
+    /// It is closed.
     Closed,
-    /// It is closed; the next ones are let through.
-    ClosedOnce,
+    /// It is reset.
+    Reset,
     /// Nothing comes through any more, and nobody says so.
     Silent,
 }
@@ -42,6 +42,8 @@ pub(super) struct Cut {
     pub(super) way: Way,
     pub(super) after: u64,
     pub(super) how: How,
+    /// Whether the next connections are let through. Else it goes for them as well.
+    pub(super) once: bool,
 }
 
 /// The relay.
@@ -57,21 +59,29 @@ struct State {
     down: AtomicU64,
     /// Connections to the server that it has not ended.
     open: AtomicUsize,
-    /// A new number for every plan: connections of an earlier one are of no concern.
-    made: AtomicUsize,
+    /// Whether the first line of every connection is for the server's door: it is neither counted nor cut.
+    led_by_a_line: bool,
 }
 
 impl Cutter {
     /// Relays to `upstream`, a port on the loopback interface.
     pub(super) fn start(upstream: u16) -> Self {
+        Self::start_with(upstream, State::default())
+    }
+
+    /// The same, where the first line of every connection is neither counted nor cut.
+    pub(super) fn start_after_a_line(upstream: u16) -> Self {
+        Self::start_with(upstream, State { led_by_a_line: true, ..State::default() })
+    }
+
+    fn start_with(upstream: u16, state: State) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State::default());
+        let state = Arc::new(state);
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let state = Arc::clone(&shared);
-                state.made.fetch_add(1, Ordering::SeqCst);
                 state.open.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
                     relay(&client, upstream, &state);
@@ -112,34 +122,54 @@ impl State {
     fn pass(&self, way: Way, more: usize) -> (usize, Option<How>) {
         let before = self.count(way).fetch_add(more as u64, Ordering::SeqCst);
         let Some(cut) = *self.cut.lock().unwrap() else { return (more, None) };
-        if cut.way != way || (cut.how == How::ClosedOnce && before > cut.after) {
+        if cut.way != way || (cut.once && before > cut.after) {
             return (more, None);
         }
         let left = cut.after.saturating_sub(before);
         if left >= more as u64 { (more, None) } else { (left as usize, Some(cut.how)) }
     }
 
-    /// Whether a connection that begins now has nowhere to go.
-    fn is_cut_off(&self) -> bool {
-        let cut = *self.cut.lock().unwrap();
-        cut.is_some_and(|cut| {
-            cut.how == How::Closed && self.count(cut.way).load(Ordering::SeqCst) > cut.after
-        })
+    /// What becomes of a connection that begins now and has nowhere to go.
+    fn is_cut_off(&self) -> Option<How> {
+        let cut = (*self.cut.lock().unwrap())?;
+        let over = !cut.once && self.count(cut.way).load(Ordering::SeqCst) > cut.after;
+        (over && cut.how != How::Silent).then_some(cut.how)
     }
 }
 
 fn relay(client: &TcpStream, upstream: u16, state: &Arc<State>) {
-    if state.is_cut_off() {
+    if let Some(how) = state.is_cut_off() {
+        return end(client, how);
+    }
+    let Ok(mut server) = TcpStream::connect(("127.0.0.1", upstream)) else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    if state.led_by_a_line && pass_a_line(client, &mut server).is_err() {
         return;
     }
-    let Ok(server) = TcpStream::connect(("127.0.0.1", upstream)) else { return };
-    let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (up_client, up_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
     let up_state = Arc::clone(state);
     let up = thread::spawn(move || copy(&up_client, &up_server, Way::Up, &up_state));
     copy(&server, client, Way::Down, state);
     let _ = client.shutdown(Shutdown::Both);
     let _ = up.join();
+}
+
+fn pass_a_line(mut from: &TcpStream, to: &mut TcpStream) -> io::Result<()> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.last() != Some(&b'\n') {
+        from.read_exact(&mut byte)?;
+        line.extend(byte);
+    }
+    to.write_all(&line)
+}
+
+/// Ends a connection for the one at its other end.
+fn end(connection: &TcpStream, how: How) {
+    if how == How::Reset {
+        // Undoing a connection resets it, whoever else has it open here.
+        let _ = rustix::net::connect_unspec(connection);
+    }
+    let _ = connection.shutdown(Shutdown::Both);
 }
 
 /// Copies to the end of `from`. Past a cut the rest is read and thrown away, so that `from` can come to its end.
@@ -156,16 +186,14 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream, way: Way, state: &State) {
         let (passing, how) = state.pass(way, count);
         gone = to.write_all(&buffer[..passing]).is_err() || how.is_some();
         match (how, way) {
+            (Some(How::Silent) | None, _) => {}
             // The client is told, the server sees the end of what it was sent.
-            (Some(How::Closed | How::ClosedOnce), Way::Up) => {
+            (Some(how), Way::Up) => {
                 let _ = to.shutdown(Shutdown::Write);
-                let _ = from.shutdown(Shutdown::Both);
+                end(from, how);
                 break;
             }
-            (Some(How::Closed | How::ClosedOnce), Way::Down) => {
-                let _ = to.shutdown(Shutdown::Both);
-            }
-            (Some(How::Silent) | None, _) => {}
+            (Some(how), Way::Down) => end(to, how),
         }
     }
     // Silence goes on until the client gives up; then the server is told, as a host that is gone would be at last.

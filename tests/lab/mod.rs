@@ -10,6 +10,7 @@ mod checker;
 mod cut;
 mod cutter;
 mod history;
+mod pipe;
 
 use std::{env, time::Duration};
 
