@@ -285,7 +285,12 @@ impl Held {
 }
 
 fn read(path: &Path) -> io::Result<HeldRecord> {
-    let record: HeldRecord = serde_json::from_slice(&fs::read(path)?)?;
+    parse(&fs::read(path)?)
+}
+
+/// The record that a file holds.
+pub(crate) fn parse(text: &[u8]) -> io::Result<HeldRecord> {
+    let record: HeldRecord = serde_json::from_slice(text)?;
     match record.version {
         VERSION => Ok(record),
         other => Err(io::Error::other(format!("it is of version {other}, from another git-claim"))),

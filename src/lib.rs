@@ -9,6 +9,9 @@ pub mod claim;
 pub mod cli;
 pub mod commands;
 pub mod escape;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod held;
 pub mod identity;
 pub mod output;

@@ -109,6 +109,18 @@ impl Checkout {
         Ok(Checkout { place, config, environment, cwd, objects: OnceCell::new() })
     }
 
+    /// No repository, no environment, and the configuration of this listing.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn listed(listing: &[u8]) -> Self {
+        Checkout {
+            place: None,
+            config: Config::from_listing(listing),
+            environment: Environment::Only(Default::default()),
+            cwd: "/".into(),
+            objects: OnceCell::new(),
+        }
+    }
+
     /// The configuration, `git -c` included.
     pub fn config(&self) -> &Config {
         &self.config

@@ -319,7 +319,7 @@ fn table(report: &Report, ui: &Ui, now: DateTime<Utc>) {
 }
 
 /// Name, id, mine, holder, host, age, note.
-fn row(claim: &ClaimReport, now: DateTime<Utc>) -> [String; 7] {
+pub(super) fn row(claim: &ClaimReport, now: DateTime<Utc>) -> [String; 7] {
     let [who, host, age, note] = match &claim.record {
         Shown::Read(Reading::Claim(record)) => [
             record.holder.name.clone(),

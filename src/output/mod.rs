@@ -3,6 +3,8 @@
 //! Both tell the same [`Report`]; neither decides anything.
 
 pub mod doctor;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod history;
 pub mod human;
 pub mod json;

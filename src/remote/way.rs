@@ -76,7 +76,7 @@ impl Kind {
             // Absolute now, or '~somebody': it does not begin with '-'.
             Kind::Local(path) => Way::Local(absolute(path.as_ref(), base, environment)),
             Kind::Ssh => Way::Ssh(parsed(url, Scheme::Ssh)?),
-            Kind::Git => Way::Git(parsed(url, Scheme::Git)?),
+            Kind::Git => Way::Git(one_request(parsed(url, Scheme::Git)?)?),
             Kind::Helper(name) => {
                 match gix::url::parse(url) {
                     Ok(parsed) => no_option(&parsed)?,
@@ -102,6 +102,15 @@ fn parsed(url: &BStr, scheme: Scheme) -> Result<gix::Url, &'static str> {
         .ok_or(NO_URL)?;
     no_option(&parsed)?;
     Ok(parsed)
+}
+
+/// No part of it could end a line or a word of what git-daemon is asked (`connect.c`), also not once it is decoded.
+fn one_request(url: gix::Url) -> Result<gix::Url, &'static str> {
+    let host = url.host.as_deref().unwrap_or_default().as_bytes();
+    match [host, &**url.path].iter().any(|part| part.find_byteset(b"\0\n").is_some()) {
+        true => Err("its host or path holds a line feed or a NUL"),
+        false => Ok(url),
+    }
 }
 
 /// No part of it could be an option to a program that is given that part alone.

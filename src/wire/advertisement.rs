@@ -28,7 +28,7 @@ pub enum Version {
 pub struct Capabilities(Vec<Vec<u8>>);
 
 impl Capabilities {
-    fn of_line(rest_of_first_line: &[u8]) -> Self {
+    pub(super) fn of_line(rest_of_first_line: &[u8]) -> Self {
         Self(
             rest_of_first_line
                 .split(|byte| *byte == b' ')

@@ -9,6 +9,8 @@ mod conversation;
 mod deadline;
 mod direct;
 mod fetch;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod helper;
 mod leavings;
 mod lines;

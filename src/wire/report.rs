@@ -6,7 +6,13 @@
 
 use std::collections::HashMap;
 
-use gix::bstr::{BStr, BString, ByteSlice};
+use gix::{
+    bstr::{BStr, BString, ByteSlice},
+    protocol::transport::packetline::{
+        PacketLineRef,
+        decode::{Stream, streaming},
+    },
+};
 
 /// What the report says about one ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +60,7 @@ impl Report {
         match status {
             Status::Ok if self.unpack != "ok" => Err(ReportError::Malformed),
             Status::Ng(reason) if self.unpack != "ok" => {
-                Ok(Status::Ng(format!("{reason}: unpack {}", self.unpack)))
+                Ok(Status::Ng(format!("{reason}: unpack {}", kept(&self.unpack))))
             }
             status => Ok(status),
         }
@@ -74,8 +80,7 @@ pub fn parse(report: &[u8]) -> Result<Report, ReportError> {
                 && let Some(status) = last.as_ref().and_then(|name| refs.get_mut(name))
                 && *status == Some(Status::Ok)
             {
-                let instead =
-                    format!("the server did something else instead: {}", option.as_bstr());
+                let instead = format!("the server did something else instead: {}", kept(option));
                 *status = Some(Status::Ng(instead));
             }
             continue;
@@ -84,8 +89,7 @@ pub fn parse(report: &[u8]) -> Result<Report, ReportError> {
             (name, Status::Ok)
         } else if let Some(rest) = line.strip_prefix(b"ng ") {
             let (name, reason) = rest.split_once_str(" ").unwrap_or((rest, b""));
-            let reason = &reason[..reason.len().min(LONGEST_REASON)];
-            (name, Status::Ng(reason.to_str_lossy().into_owned()))
+            (name, Status::Ng(kept(reason)))
         } else {
             return Err(ReportError::Malformed);
         };
@@ -96,22 +100,24 @@ pub fn parse(report: &[u8]) -> Result<Report, ReportError> {
     Ok(Report { unpack, refs })
 }
 
+/// As much of a reason as is kept.
+fn kept(reason: &[u8]) -> String {
+    reason[..reason.len().min(LONGEST_REASON)].to_str_lossy().into_owned()
+}
+
 /// The payloads up to the flush packet, each without its line feed.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Lines<'a> {
     fn next(&mut self) -> Result<Option<&'a [u8]>, ReportError> {
-        let (length, rest) = self.0.split_first_chunk::<4>().ok_or(ReportError::BrokenOff)?;
-        let length = length.to_str().ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
-        match length {
-            Some(0) => Ok(None),
-            Some(length) if length > 4 => {
-                let (payload, rest) =
-                    rest.split_at_checked(length - 4).ok_or(ReportError::BrokenOff)?;
-                self.0 = rest;
+        match streaming(self.0) {
+            Ok(Stream::Complete { line: PacketLineRef::Data(payload), bytes_consumed }) => {
+                self.0 = &self.0[bytes_consumed..];
                 Ok(Some(payload.strip_suffix(b"\n").unwrap_or(payload)))
             }
-            _ => Err(ReportError::Malformed),
+            Ok(Stream::Complete { line: PacketLineRef::Flush, .. }) => Ok(None),
+            Ok(Stream::Incomplete { .. }) => Err(ReportError::BrokenOff),
+            Ok(Stream::Complete { .. }) | Err(_) => Err(ReportError::Malformed),
         }
     }
 }
@@ -170,6 +176,27 @@ mod tests {
             &["unpack ok", "fine refs/claims/issue-4"],
         ] {
             assert!(of(lines).is_err(), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_length_is_four_digits() {
+        for length in ["+01b", "-01b", " 01b", "0x1b"] {
+            let cheat = format!("000eunpack ok\n{length}ok refs/claims/issue-4\n0000");
+            assert_eq!(parse(cheat.as_bytes()).err(), Some(ReportError::Malformed), "{length}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_reason_is_bounded() {
+        let long = "x".repeat(60_000);
+        for lines in [
+            [&*format!("unpack {long}"), "ng refs/claims/issue-4 no", "option x"],
+            ["unpack ok", "ok refs/claims/issue-4", &*format!("option refname {long}")],
+            ["unpack ok", &*format!("ng refs/claims/issue-4 {long}"), "option x"],
+        ] {
+            let Ok(Status::Ng(reason)) = of(&lines) else { panic!("{lines:?}") };
+            assert!((LONGEST_REASON..LONGEST_REASON + 100).contains(&reason.len()));
         }
     }
 

@@ -8,6 +8,7 @@
 //! The helper runs in the clone, for its configuration, but with an object directory of its own: what it is to
 //! push is laid there and what it fetches lands there, and the clone gains nothing.
 
+pub(crate) mod answers;
 mod process;
 
 use std::{
@@ -35,7 +36,8 @@ use super::{
     words,
 };
 use crate::{claim::chain, remote::Destination};
-use process::{Answer, Process};
+use answers::Answer;
+use process::Process;
 
 /// A link through `git remote-<name>`.
 pub struct Helper<'a> {
