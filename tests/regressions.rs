@@ -754,8 +754,7 @@ fn a_renewal_at_the_second_try_is_reported_with_its_own_id(kind: Kind) {
     let clone = sandbox.clone(&remote, "a");
     let taken = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ").id();
     // Once, as where another push holds the lock.
-    let refuses_once =
-        "test \"$1\" = prepared && test ! -e \"$GIT_DIR/once\" || exit 0\n: >\"$GIT_DIR/once\"; exit 1";
+    let refuses_once = "test \"$1\" = prepared && test ! -e \"$GIT_DIR/once\" || exit 0\n: >\"$GIT_DIR/once\"; exit 1";
     remote.hook("reference-transaction", refuses_once);
     let renewed = clone.run(&["renew", "42"]).go_json().is(0, "{").json();
     assert!(remote.dir.join("once").exists(), "it was not tried twice");

@@ -3,14 +3,12 @@
 //! The request is a ref of its own beside the claim, made by the same compare-and-swap, with a record in the same form
 //! that carries the token of the claim it is about. So it says nothing to whoever takes the claim next.
 
-use gix::ObjectId;
-
 use super::{
     context::Context,
     look::{Request, Seen},
     over::NoReason,
     release::Mark,
-    swap::{self, Swap},
+    swap::{self, Outcome, Swap},
 };
 use crate::{
     claim::{
@@ -90,24 +88,20 @@ pub fn request(
         job: identity.job,
         ..Record::new(name, identity.holder, context.now, token)
     };
-    let draft = |parent: Option<ObjectId>| Draft {
-        message: record.message(),
-        author: identity.author.clone(),
-        at: record.claimed_at,
-        parent,
-    };
     // One about a claim of before is replaced, as is the mark of one that was withdrawn.
     let before = seen.request.as_ref();
-    let swap = Swap {
-        act: if before.is_some() { Act::Over } else { Act::Take },
-        expected: before.map(|ask| ask.id),
-        base: before.and_then(|ask| ask.commit.clone()),
-        draft: Some(&draft),
-        others: Vec::new(),
-        confirm: false,
+    let act = if before.is_some() { Act::Over } else { Act::Take };
+    let expected = before.map(|ask| ask.id);
+    let draft = Draft {
+        message: record.message(),
+        author: identity.author,
+        at: record.claimed_at,
+        parent: expected,
     };
+    let base = before.and_then(|ask| ask.commit.clone());
+    let swap = Swap::of(act, expected, base, Some(draft));
     let (place, none) = (claim.asked(), Records::default());
-    let verdict = swap::drive(&mut context.place(&place, &none), swap).verdict;
+    let Outcome { verdict, commit, .. } = swap::drive(&mut context.place(&place, &none), swap);
     if let Verdict::Refused(_) | Verdict::Unknown(_) = verdict {
         let mut report = context.report(claim, verdict, Some(seen), records);
         report.hints.push(
@@ -115,13 +109,8 @@ pub fn request(
         );
         return Ok(report.into());
     }
-    let mut put = match verdict {
-        Verdict::Claimed(id) => {
-            let commit = draft(before.map(|ask| ask.id)).encode(id.kind()).data;
-            Some(Request::at(id, Tip::Commit(commit)))
-        }
-        _ => None,
-    };
+    let put = verdict.id().zip(commit);
+    let mut put = put.map(|(id, commit)| Request::at(id, Tip::Commit(commit.into_bytes())));
     let now = match context.look(claim, records) {
         Ok(now) => now,
         Err(error) => return Ok(Asked { report: context.report_failure(claim, error), put }),

@@ -42,16 +42,10 @@ pub fn send_all(
     bond: Bond,
     places: &mut dyn Places,
 ) -> Vec<Outcome> {
-    let drafts: Vec<_> =
-        attempts.iter().map(|attempt| |parent: Option<ObjectId>| attempt.draft(parent)).collect();
-    let each = attempts.iter().zip(&drafts).zip(replaced).zip(others);
-    let swaps = each.map(|(((attempt, draft), replaced), others)| Swap {
-        act: Act::Take,
-        expected: replaced.tip,
-        base: replaced.commit,
-        draft: Some(draft),
+    let each = attempts.iter().zip(replaced).zip(others);
+    let swaps = each.map(|((attempt, replaced), others)| Swap {
         others: others.clone(),
-        confirm: attempt.confirm,
+        ..attempt.swap(Act::Take, replaced)
     });
     swap::drive_all(places, swaps.collect(), bond)
 }
@@ -109,26 +103,19 @@ impl<'a> Attempt<'a> {
 
     /// Sends it alone, in place of what is `replaced`.
     pub fn send(&self, context: &mut Context<'_>, act: Act, replaced: Replaced) -> Outcome {
-        let draft = |parent| self.draft(parent);
-        let swap = Swap {
-            act,
-            expected: replaced.tip,
-            base: replaced.commit,
-            draft: Some(&draft),
-            others: Vec::new(),
-            confirm: self.confirm,
-        };
-        swap::drive(&mut context.place(self.claim, self.records), swap)
+        swap::drive(&mut context.place(self.claim, self.records), self.swap(act, replaced))
     }
 
-    /// The commit that claims, in place of `parent`.
-    fn draft(&self, parent: Option<ObjectId>) -> Draft {
-        Draft {
+    /// The commit that claims, in place of what is `replaced`.
+    fn swap(&self, act: Act, replaced: Replaced) -> Swap {
+        let draft = Draft {
             message: self.record.message(),
             author: self.author.clone(),
             at: self.record.claimed_at,
-            parent,
-        }
+            parent: replaced.tip,
+        };
+        let swap = Swap::of(act, replaced.tip, replaced.commit, Some(draft));
+        Swap { confirm: self.confirm, ..swap }
     }
 
     /// It was not sent: nothing is on its way any more.

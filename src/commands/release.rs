@@ -86,17 +86,9 @@ pub fn own(
             Err(report) => reports[at] = Some(*report),
         }
     }
-    let drafts: Vec<_> = plans
-        .iter()
-        .map(|plan| plan.mark.as_ref().map(|mark| |parent: Option<ObjectId>| mark.draft(parent)))
-        .collect();
-    let swaps = plans.iter().zip(&drafts).map(|(plan, draft)| Swap {
-        act: Act::Release,
-        expected: Some(plan.tip),
-        base: plan.commit.clone(),
-        draft: draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft),
-        others: Vec::new(),
-        confirm: false,
+    let swaps = plans.iter().map(|plan| {
+        let mark = plan.mark.as_ref().map(|mark| mark.draft(Some(plan.tip)));
+        Swap::of(Act::Release, Some(plan.tip), plan.commit.clone(), mark)
     });
     let (to_go, proofs): (Vec<ClaimRef>, Vec<Records>) =
         plans.iter().map(|plan| (claims[plan.at].clone(), records[plan.at].clone())).unzip();
@@ -266,15 +258,8 @@ fn named(
             return Ok(context.report(claim, verdict, Some(&seen), &records));
         }
     };
-    let draft = mark.as_ref().map(|mark| |parent: Option<ObjectId>| mark.draft(parent));
-    let swap = Swap {
-        act: Act::Clear,
-        expected: Some(seen.id),
-        base: seen.commit.clone(),
-        draft: draft.as_ref().map(|draft| draft as &dyn Fn(Option<ObjectId>) -> Draft),
-        others: Vec::new(),
-        confirm: false,
-    };
+    let mark = mark.map(|mark| mark.draft(Some(seen.id)));
+    let swap = Swap::of(Act::Clear, Some(seen.id), seen.commit.clone(), mark);
     let mut place = context.place(claim, &records);
     let outcome = swap::drive(&mut place, swap);
     let asked = place.asked.pop().flatten();

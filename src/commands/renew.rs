@@ -174,26 +174,15 @@ fn renew(claims: Vec<(ClaimRef, Records, Ours)>, context: &mut Context<'_>) -> V
         .collect();
     let sent: Vec<&Going> = all.iter().filter(|one| one.renewed.is_some()).collect();
     let author = Identity::gather(&context.stage.checkout, None).author;
-    let drafts: Vec<_> = sent
-        .iter()
-        .map(|one| {
-            let message = one.renewed.as_ref().map(|record| record.message()).unwrap_or_default();
-            let author = author.clone();
-            move |parent: Option<ObjectId>| Draft {
-                message: message.clone(),
-                author: author.clone(),
-                at: now,
-                parent,
-            }
-        })
-        .collect();
-    let swaps = sent.iter().zip(&drafts).map(|(one, draft)| Swap {
-        act: Act::Renew,
-        expected: Some(one.ours.tip),
-        base: Some(one.ours.commit.clone()),
-        draft: Some(draft),
-        others: Vec::new(),
-        confirm: false,
+    let swaps = sent.iter().map(|one| {
+        let tip = Some(one.ours.tip);
+        let draft = one.renewed.as_ref().map(|record| Draft {
+            message: record.message(),
+            author: author.clone(),
+            at: now,
+            parent: tip,
+        });
+        Swap::of(Act::Renew, tip, Some(one.ours.commit.clone()), draft)
     });
     // Another take of this clone has a text of its own, which this one's must not replace.
     let this_take =

@@ -39,19 +39,31 @@ pub trait Places {
 }
 
 /// What is to be done to one ref.
-pub struct Swap<'a> {
+pub struct Swap {
     /// What for.
     pub act: Act,
     /// The value that the ref must have.
     pub expected: Option<ObjectId>,
     /// The raw commit there.
     pub base: Option<Vec<u8>>,
-    /// Makes the commit to put there, given what it is to replace; a deletion makes none.
-    pub draft: Option<&'a dyn Fn(Option<ObjectId>) -> Draft>,
+    /// The commit to put there, on top of what it replaces then; a deletion puts none.
+    pub draft: Option<Draft>,
     /// Where else the same claim may stand, for those who look there: then nothing is sent.
     pub others: Vec<ClaimRef>,
     /// Whether the ref is looked at before an `ok` to a take is believed.
     pub confirm: bool,
+}
+
+impl Swap {
+    /// One that concerns nothing but its ref, and believes the remote.
+    pub fn of(
+        act: Act,
+        expected: Option<ObjectId>,
+        base: Option<Vec<u8>>,
+        draft: Option<Draft>,
+    ) -> Self {
+        Self { act, expected, base, draft, others: Vec::new(), confirm: false }
+    }
 }
 
 /// How it ended.
@@ -93,7 +105,7 @@ impl Looked {
 }
 
 /// Carries out one swap, of the only ref that `places` has.
-pub fn drive(places: &mut dyn Places, swap: Swap<'_>) -> Outcome {
+pub fn drive(places: &mut dyn Places, swap: Swap) -> Outcome {
     let mut one = [Going::new(0, swap, places)];
     carry_out(places, &mut one, Bond::Each);
     let [one] = one;
@@ -101,9 +113,9 @@ pub fn drive(places: &mut dyn Places, swap: Swap<'_>) -> Outcome {
 }
 
 /// Carries out swaps on the refs of `places`, one for each, in as few pushes as that takes: one, if nothing comes between.
-pub fn drive_all(places: &mut dyn Places, swaps: Vec<Swap<'_>>, bond: Bond) -> Vec<Outcome> {
+pub fn drive_all(places: &mut dyn Places, swaps: Vec<Swap>, bond: Bond) -> Vec<Outcome> {
     let new = |(which, swap)| Going::new(which, swap, places);
-    let mut all: Vec<Going<'_>> = swaps.into_iter().enumerate().map(new).collect();
+    let mut all: Vec<Going> = swaps.into_iter().enumerate().map(new).collect();
     carry_out(places, &mut all, bond);
     let near = places.near();
     all.into_iter().map(|one| one.ended(near)).collect()
@@ -118,9 +130,9 @@ pub enum Bond {
     All,
 }
 
-fn carry_out(places: &mut dyn Places, all: &mut [Going<'_>], bond: Bond) {
+fn carry_out(places: &mut dyn Places, all: &mut [Going], bond: Bond) {
     for tried in 1..=wait::TRIES {
-        let mut open: Vec<&mut Going<'_>> = all.iter_mut().filter(|one| one.goes_on).collect();
+        let mut open: Vec<&mut Going> = all.iter_mut().filter(|one| one.goes_on).collect();
         if open.is_empty() {
             break;
         }
@@ -136,25 +148,23 @@ fn carry_out(places: &mut dyn Places, all: &mut [Going<'_>], bond: Bond) {
 }
 
 /// A swap on its way.
-struct Going<'a> {
+struct Going {
     which: usize,
-    swap: Swap<'a>,
+    swap: Swap,
     refname: BString,
     others: Vec<BString>,
-    draft: Option<Draft>,
     sent: Vec<ObjectId>,
     outcome: Outcome,
     goes_on: bool,
 }
 
-impl<'a> Going<'a> {
-    fn new(which: usize, swap: Swap<'a>, places: &dyn Places) -> Self {
+impl Going {
+    fn new(which: usize, swap: Swap, places: &dyn Places) -> Self {
         Self {
             which,
             swap,
             refname: places.refname(which),
             others: Vec::new(),
-            draft: None,
             sent: Vec::new(),
             outcome: Outcome {
                 verdict: Verdict::Unknown(ELSEWHERE.into()),
@@ -170,7 +180,9 @@ impl<'a> Going<'a> {
 
     /// Makes what is to be sent now.
     fn prepare(&mut self) {
-        self.draft = self.swap.draft.map(|draft| draft(self.swap.expected));
+        if let Some(draft) = &mut self.swap.draft {
+            draft.parent = self.swap.expected;
+        }
         self.others = self.swap.others.iter().map(|other| other.full().to_owned()).collect();
     }
 
@@ -178,7 +190,7 @@ impl<'a> Going<'a> {
         Edit {
             refname: self.refname.as_bstr(),
             expected: self.swap.expected,
-            new: self.draft.as_ref(),
+            new: self.swap.draft.as_ref(),
             base: self.swap.base.as_deref(),
             others: &self.others,
             beside: None,
@@ -290,7 +302,7 @@ impl<'a> Going<'a> {
 
     fn ended(mut self, near: bool) -> Outcome {
         if !self.goes_on {
-            self.outcome.commit = new_commit(self.draft.as_ref(), &self.outcome.verdict);
+            self.outcome.commit = new_commit(self.swap.draft.as_ref(), &self.outcome.verdict);
         }
         self.outcome.near = near;
         match &self.outcome.verdict {
@@ -314,7 +326,7 @@ impl<'a> Going<'a> {
 const ELSEWHERE: &str = "the same claim keeps appearing elsewhere";
 
 /// One try: a push of all that are `open` and, where its answers leave doubts, a look that clears them up.
-fn once(places: &mut dyn Places, open: &mut [&mut Going<'_>], bond: Bond) {
+fn once(places: &mut dyn Places, open: &mut [&mut Going], bond: Bond) {
     open.iter_mut().for_each(|one| one.prepare());
     let which: Vec<usize> = open.iter().map(|one| one.which).collect();
     let edits: Vec<Edit<'_>> = open.iter().map(|one| one.edit()).collect();
@@ -345,12 +357,12 @@ fn once(places: &mut dyn Places, open: &mut [&mut Going<'_>], bond: Bond) {
 }
 
 /// Where one of those that are to succeed together cannot, the others end where they are.
-fn end_what_cannot_be_all(all: &mut [Going<'_>]) {
-    let won = |one: &Going<'_>| matches!(one.outcome.verdict, Verdict::Claimed(_));
+fn end_what_cannot_be_all(all: &mut [Going]) {
+    let won = |one: &Going| matches!(one.outcome.verdict, Verdict::Claimed(_));
     if !all.iter().any(|one| !one.goes_on && !won(one)) {
         return;
     }
-    let held = |one: &Going<'_>| matches!(one.outcome.verdict, Verdict::Held(_));
+    let held = |one: &Going| matches!(one.outcome.verdict, Verdict::Held(_));
     let held = all.iter().any(held);
     for one in all {
         one.goes_on &= won(one);
@@ -502,12 +514,9 @@ mod tests {
         let mut script =
             Script { reports: reports.into(), looks: looks.into(), updates: Vec::new(), whose };
         let expected = (act != Act::Take).then(|| id('a'));
-        let make: &dyn Fn(Option<ObjectId>) -> Draft = &draft;
-        let draft = matches!(act, Act::Take | Act::Renew | Act::Over).then_some(make);
-        let outcome = drive(
-            &mut script,
-            Swap { act, expected, base: None, draft, others: Vec::new(), confirm },
-        );
+        let draft = matches!(act, Act::Take | Act::Renew | Act::Over).then(|| draft(None));
+        let swap = Swap { confirm, ..Swap::of(act, expected, None, draft) };
+        let outcome = drive(&mut script, swap);
         assert!(
             script.reports.is_empty() && script.looks.is_empty(),
             "the script was played to its end"

@@ -425,27 +425,20 @@ impl<'c, 'a> Probe<'c, 'a> {
 
     /// One swap of the ref from what it holds, carried to a verdict.
     fn drive(&mut self, act: Act, record: Option<&Record>) -> Outcome {
-        let (author, now) = (self.author.clone(), self.context.now);
-        let make = |parent: Option<ObjectId>| Draft {
-            message: record.map(Record::message).unwrap_or_default(),
-            author: author.clone(),
-            at: now,
-            parent,
-        };
         let expected = self.tip.filter(|_| act != Act::Take);
         let base = expected.and_then(|id| self.commit(id));
-        let draft: Option<&dyn Fn(Option<ObjectId>) -> Draft> = record.is_some().then_some(&make);
-        swap::drive(self, Swap { act, expected, base, draft, others: Vec::new(), confirm: false })
+        let draft = record.map(|record| self.draft(record, expected));
+        swap::drive(self, Swap::of(act, expected, base, draft))
+    }
+
+    fn draft(&self, record: &Record, parent: Option<ObjectId>) -> Draft {
+        let (author, at) = (self.author.clone(), self.context.now);
+        Draft { message: record.message(), author, at, parent }
     }
 
     /// One update from what the ref holds, whatever comes of it.
     fn update_once(&mut self, record: &Record, atomic: bool) -> Reported {
-        let draft = Draft {
-            message: record.message(),
-            author: self.author.clone(),
-            at: self.context.now,
-            parent: self.tip,
-        };
+        let draft = self.draft(record, self.tip);
         let base = self.tip.and_then(|id| self.commit(id));
         let refname = self.refname(0);
         let edit = Edit {
