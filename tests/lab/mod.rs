@@ -3,14 +3,19 @@
 //! - [`cut`]: a connection is cut at every byte, in both directions, over every transport.
 //! - [`history`]: many clients do at random what clients do; [`checker`] compares what they were told with what the server
 //!   saw.
+//! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]); [`aftermath`] looks
+//!   at what is left.
 //!
 //! The short form runs with the other tests. The long form takes its size from the environment, see `README.md` here.
 
+mod aftermath;
 mod checker;
 mod cut;
 mod cutter;
 mod history;
 mod pipe;
+mod kill;
+mod killer;
 
 use std::{env, time::Duration};
 
@@ -54,6 +59,13 @@ impl Chance {
     /// A number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
+    }
+
+    /// Puts them in an order of chance.
+    fn shuffle<T>(&mut self, all: &mut [T]) {
+        for end in (2..=all.len()).rev() {
+            all.swap(end - 1, self.below(end as u64) as usize);
+        }
     }
 
     fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {

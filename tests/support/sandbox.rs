@@ -188,6 +188,17 @@ pub(crate) fn processes_with(entry: &str) -> Vec<(i32, String)> {
     found.collect()
 }
 
+/// The numbers of the processes that stand in `dir`, or below it.
+pub(crate) fn processes_in(dir: &Path) -> Vec<i32> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let found = processes.flatten().filter_map(|process| {
+        let number = process.file_name().to_str()?.parse().ok()?;
+        let stands = fs::read_link(process.path().join("cwd")).ok()?;
+        stands.starts_with(dir).then_some(number)
+    });
+    found.collect()
+}
+
 /// Whether INT and HUP are ignored here, and so by whatever is started (a job in the background of a script).
 pub(crate) fn ignores_signals() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -230,6 +241,14 @@ impl Clone {
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         Run::new(env!("CARGO_BIN_EXE_git-claim"), args, &self.dir, &self.env)
             .env("GIT_TRACE", &self.trace)
+    }
+
+    /// The same, by the words of another command that are put before it.
+    pub(crate) fn run_under(&self, before: &[String], args: &[&str]) -> Run {
+        let [program, rest @ ..] = before else { return self.run(args) };
+        let rest = rest.iter().map(String::as_str);
+        let args = rest.chain([env!("CARGO_BIN_EXE_git-claim")]).chain(args.iter().copied());
+        Run::new(program, args, &self.dir, &self.env).env("GIT_TRACE", &self.trace)
     }
 
     /// A line of shell to be run, for what needs one: redirections, limits, signals. `git-claim` is on its PATH.

@@ -100,7 +100,7 @@ pub(crate) fn root_name() -> String {
 }
 
 /// Finds a program, also where system daemons live.
-fn program(name: &str) -> Option<String> {
+pub(crate) fn program(name: &str) -> Option<String> {
     let path = env::var("PATH").unwrap();
     let mut folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     folders
