@@ -128,6 +128,13 @@ impl ByClaim {
 }
 
 impl HeldRecord {
+    /// Whether a file with this name is the place for it, by what a name tells.
+    fn is_named(&self, name: &str) -> bool {
+        name.split_once('~').is_some_and(|(claim, rest)| {
+            self.refname.ends_with(claim) && rest == format!("{}.json", self.token)
+        })
+    }
+
     /// The claim's id, if the take is known to have been won.
     pub fn tip(&self) -> Option<ObjectId> {
         self.tip.as_deref().and_then(|hex| ObjectId::from_hex(hex.as_bytes()).ok())
@@ -175,7 +182,7 @@ impl Held {
     pub fn records(&self, claim: Option<&ClaimRef>) -> Records {
         let start = claim.map(|claim| format!("{}~", claim.short())).unwrap_or_default();
         let mut found = Records::default();
-        let damage = self.each(&start, |name, path| self.add(name, path, &mut found));
+        let damage = self.each(&start, |entry| self.add(entry, &mut found));
         // The same name under another namespace is another claim.
         found.own.retain(|record| claim.is_none_or(|claim| *claim.full() == *record.refname));
         found.own.sort_by_key(|record| Reverse(record.taken));
@@ -187,11 +194,11 @@ impl Held {
     pub fn by_claim<'c>(&self, claims: impl IntoIterator<Item = &'c ClaimRef>) -> ByClaim {
         let wanted: HashSet<Cow<'_, str>> = claims.into_iter().map(ClaimRef::short).collect();
         let mut found = ByClaim::default();
-        found.damage = self.each("", |name, path| {
+        found.damage = self.each("", |entry| {
             // No record of ours is named otherwise.
-            let claim = name.split_once('~').map_or(name, |(claim, _)| claim);
+            let claim = entry.name.split_once('~').map_or(entry.name, |(claim, _)| claim);
             if wanted.contains(claim) {
-                self.add(name, path, found.named.entry(claim.to_owned()).or_default());
+                self.add(entry, found.named.entry(claim.to_owned()).or_default());
             }
         });
         for records in found.named.values_mut() {
@@ -200,11 +207,13 @@ impl Held {
         found
     }
 
-    /// Gives the name and the path of each record's file whose name begins with `start`; says why that cannot be all.
-    fn each(&self, start: &str, mut give: impl FnMut(&str, &Path)) -> Option<String> {
+    /// Gives each record's file whose name begins with `start`; says why that cannot be all.
+    fn each(&self, start: &str, mut give: impl FnMut(Entry<'_>)) -> Option<String> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.leads_nowhere() => {
+                return None;
+            }
             Err(error) => return Some(format!("cannot read {}: {error}", self.folder.display())),
         };
         let mut damage = None;
@@ -216,19 +225,35 @@ impl Held {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(start) && !name.starts_with('.') && name.ends_with(".json") {
-                give(&name, &entry.path());
+                give(Entry { name: &name, path: &entry.path(), is_other: is_other(&entry) });
             }
         }
         damage
     }
 
+    /// Whether the folder is somewhere else, and that is not there.
+    fn leads_nowhere(&self) -> bool {
+        let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|data| data.is_symlink());
+        is_link(&self.folder) || self.folder.parent().is_some_and(is_link)
+    }
+
     /// Adds the record in one file to what was `found`.
-    fn add(&self, name: &str, path: &Path, found: &mut Records) {
-        match read(path) {
+    fn add(&self, entry: Entry<'_>, found: &mut Records) {
+        let Entry { name, path, is_other } = entry;
+        let record = match is_other {
+            // Whoever opens a pipe waits for its other end.
+            true => Err(io::Error::other("it is no file")),
+            false => read(path).and_then(|record| match record.is_named(name) {
+                true => Ok(record),
+                false => Err(io::Error::other("it does not hold what its name says")),
+            }),
+        };
+        match record {
             Ok(record) if record.clone != self.home => found.strangers = true,
             Ok(record) => found.own.push(record),
             // Released by another process between the listing and the reading.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {}
             Err(error) => {
                 found.damaged.extend(name.split_once('~').map(|(claim, _)| claim.to_owned()));
                 found.damage = Some(format!("cannot read {}: {error}", path.display()));
@@ -281,6 +306,22 @@ impl Held {
     fn path(&self, claim: &ClaimRef, token: Token) -> PathBuf {
         // `~` occurs in no claim's name, so no name is the beginning of another.
         self.folder.join(format!("{}~{token}.json", claim.short()))
+    }
+}
+
+/// What is in the folder of records by the name of one.
+struct Entry<'e> {
+    name: &'e str,
+    path: &'e Path,
+    /// Whether it is something that no record is kept in.
+    is_other: bool,
+}
+
+/// Whether it is known to be no file, nor to lead to one.
+fn is_other(entry: &fs::DirEntry) -> bool {
+    match entry.file_type() {
+        Ok(kind) if kind.is_symlink() => fs::metadata(entry.path()).is_ok_and(|to| !to.is_file()),
+        kind => kind.is_ok_and(|kind| !kind.is_file()),
     }
 }
 
@@ -355,6 +396,52 @@ mod tests {
         assert_eq!((found.own.len(), found.strangers, found.damage.is_some()), (0, true, true));
         let found = held.records(Some(&four));
         assert_eq!((found.own.len(), found.strangers, found.damage), (1, false, None));
+    }
+
+    /// A pipe kept every verb waiting, and what led nowhere was taken for a release by another process.
+    #[cfg(unix)]
+    #[test]
+    fn what_stands_in_the_place_of_a_record_is_damage() {
+        use std::os::unix::fs::symlink;
+
+        let dir = tempfile::tempdir().expect("a folder");
+        let held = Held::of(dir.path(), "key").expect("it exists");
+        let (four, five) = (claim("4"), claim("5"));
+        let first = record(&held, &four, 1);
+        held.write(&first, &four).expect("written");
+        let (path, kept) = (held.path(&four, first.token), dir.path().join("kept"));
+        fs::rename(&path, &kept).expect("moved");
+        let is_told = |what: &str| {
+            let found = held.records(Some(&four));
+            assert_eq!(
+                (found.own.len(), &*found.damaged),
+                (0, &["issue-4".to_owned()][..]),
+                "{what}"
+            );
+            assert!(held.by_claim().of(&four).damage.is_some(), "{what}");
+        };
+        let pipe = std::process::Command::new("mkfifo").arg(&path).status();
+        if pipe.is_ok_and(|status| status.success()) {
+            is_told("a pipe");
+            fs::remove_file(&path).expect("removed");
+        }
+        fs::create_dir(&path).expect("made");
+        is_told("a folder");
+        fs::remove_dir(&path).expect("removed");
+        symlink("nowhere", &path).expect("made");
+        is_told("what leads nowhere");
+        fs::remove_file(&path).expect("removed");
+        for name in [held.path(&four, Token::from_bytes([2; 16])), held.path(&five, first.token)] {
+            fs::copy(&kept, &name).expect("copied");
+            assert_eq!(held.records(None).own.len(), 0, "the record of another take");
+            fs::remove_file(&name).expect("removed");
+        }
+        symlink(&kept, &path).expect("made");
+        assert_eq!(held.records(Some(&four)).own, [first], "what leads to it is as good");
+        fs::rename(&held.folder, dir.path().join("elsewhere")).expect("moved");
+        assert_eq!(held.records(None), Records::default(), "there is none");
+        symlink("gone", &held.folder).expect("made");
+        assert!(held.records(None).damage.is_some(), "they are somewhere else");
     }
 
     #[test]
