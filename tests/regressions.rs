@@ -233,6 +233,32 @@ fn a_release_leaves_the_record_of_another_take_alone() {
     let _ = clone.claim(&["release", "42"]).is(0, "released issue-42 ");
 }
 
+/// A release named the commit that it had set out to remove, and not the one that it found and removed.
+#[test]
+fn a_release_names_what_it_removed() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let _ = clone.claim(&["take", "42"]).is(0, "claimed issue-42 ");
+    let (began, done) = (sandbox.path("began"), sandbox.path("done"));
+    let over = until(&format!("test -e '{}'", done.display()));
+    let slow = sandbox.script(
+        "slow-receive-pack",
+        &format!("touch '{}'; {over}; exec git-receive-pack \"$@\"", began.display()),
+    );
+    thread::scope(|scope| {
+        let release = scope.spawn(|| {
+            let setting = format!("remote.origin.receivepack={}", slow.display());
+            clone.run_git(&["-c", &setting, "claim", "release", "42"]).go()
+        });
+        wait_until("the release begins", || began.exists());
+        let renewed = clone.claim(&["renew", "42"]).is(0, "renewed issue-42 ").id();
+        fs::write(&done, "").unwrap();
+        assert_eq!(release.join().unwrap().is(0, "released issue-42 ").id(), renewed);
+    });
+    assert_eq!(remote.tip("issue-42"), None);
+}
+
 /// A claim of `clone` with a record that is one renewal behind, as if the renewing process had been killed before
 /// its last step; gives the tip.
 #[track_caller]

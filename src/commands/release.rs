@@ -189,6 +189,7 @@ fn ended(
 ) -> ClaimReport {
     let by = context.stage.settings.release;
     let seen = outcome.looked.seen();
+    let tip = outcome.replaced.unwrap_or(tip);
     let mut report = context.report(claim, outcome.verdict.clone(), seen, records);
     match (&outcome.verdict, &outcome.looked) {
         (Verdict::Released, _) => {

@@ -71,6 +71,8 @@ impl Swap {
 pub struct Outcome {
     /// The answer.
     pub verdict: Verdict,
+    /// The value that the last try was to replace: not the first one's, where the claim was renewed on the way.
+    pub replaced: Option<ObjectId>,
     /// The last look at the ref.
     pub looked: Looked,
     /// Whether a command of ours left whose end is not known: it may still land.
@@ -168,6 +170,7 @@ impl Going {
             sent: Vec::new(),
             outcome: Outcome {
                 verdict: Verdict::Unknown(ELSEWHERE.into()),
+                replaced: None,
                 looked: Looked::No,
                 pending: false,
                 commit: None,
@@ -305,6 +308,7 @@ impl Going {
             self.outcome.commit = new_commit(self.swap.draft.as_ref(), &self.outcome.verdict);
         }
         self.outcome.near = near;
+        self.outcome.replaced = self.swap.expected;
         match &self.outcome.verdict {
             // Final only if no earlier command of ours can still land.
             Verdict::Refused(why) if self.outcome.pending => {
