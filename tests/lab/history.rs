@@ -22,7 +22,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const SHORT: Duration = Duration::from_secs(12);
 
 /// Writes down every move of a ref once it is made, with the time.
-const WITNESS: &str = r#"test "$1" = committed || exit 0
+pub(super) const WITNESS: &str = r#"test "$1" = committed || exit 0
 while read old new ref
 do
 	echo "$(date +%s%N) $old $new $ref"
@@ -121,7 +121,7 @@ fn there(clone: &Clone, name: &str) -> Option<String> {
     shown.json()["claims"][0]["id"].as_str().map(str::to_owned)
 }
 
-fn told(act: &Act, output: &Output) -> Told {
+pub(super) fn told(act: &Act, output: &Output) -> Told {
     let Some(code) = output.code else { return Told::Nothing };
     if *act == Act::Run && code == 0 {
         return Told::Ran;
@@ -152,7 +152,7 @@ fn told(act: &Act, output: &Output) -> Told {
 }
 
 /// The server's moves of claims, by the clock of the run.
-fn moves(remote: &Remote, began: SystemTime) -> Vec<Move> {
+pub(super) fn moves(remote: &Remote, began: SystemTime) -> Vec<Move> {
     let log = fs::read_to_string(remote.dir.join("moves")).unwrap_or_default();
     let value = |hex: &str| hex.bytes().any(|byte| byte != b'0').then(|| hex.to_owned());
     log.lines()

@@ -5,6 +5,7 @@
 //!   saw.
 //! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]); [`aftermath`] looks
 //!   at what is left.
+//! - [`records`]: what a clone has on record is ruined, cannot be written, or is written by several at once.
 //!
 //! The short form runs with the other tests. The long form takes its size from the environment, see `README.md` here.
 
@@ -16,6 +17,7 @@ mod history;
 mod pipe;
 mod kill;
 mod killer;
+mod records;
 
 use std::{env, time::Duration};
 
