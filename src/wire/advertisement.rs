@@ -101,7 +101,7 @@ pub fn read_until(
     };
     let (mut first, mut kept) = (true, Kept::default());
     loop {
-        let Some(line) = conversation.next()?.text() else {
+        let Some(line) = text(conversation)? else {
             return Ok(Greeting { refs: kept.refs, ..greeting });
         };
         if line == b"version 2" && first {
@@ -134,9 +134,21 @@ pub fn read_until(
     }
 }
 
+/// The next line of a greeting, without its line feed; none at its end. Any other end is one of something else: what was
+/// not shown by then is not known to be absent.
+fn text(conversation: &mut Conversation) -> Result<Option<&[u8]>, LinkError> {
+    match conversation.next()? {
+        Line::Flush => Ok(None),
+        line @ Line::Data(_) => Ok(line.text()),
+        Line::Delimiter | Line::ResponseEnd => {
+            Err(LinkError::Nonsense("a greeting that does not end as one".into()))
+        }
+    }
+}
+
 fn read_capabilities(conversation: &mut Conversation) -> Result<Greeting, LinkError> {
     let mut capabilities = Capabilities::default();
-    while let Some(line) = conversation.next()?.text() {
+    while let Some(line) = text(conversation)? {
         if capabilities.0.len() >= 1_000 {
             return Err(LinkError::Nonsense("capabilities without an end".into()));
         }
@@ -210,6 +222,9 @@ impl Kept {
         id: ObjectId,
         symref: Option<BString>,
     ) -> Result<(), LinkError> {
+        if id.is_null() {
+            return Err(LinkError::Nonsense("a ref that points at nothing".into()));
+        }
         self.bytes += name.len() + symref.as_ref().map_or(0, |target| target.len());
         if self.refs.len() >= MOST_REFS || self.bytes > MOST_BYTES {
             return Err(LinkError::Nonsense("too many refs in the namespace of claims".into()));
@@ -314,6 +329,27 @@ mod tests {
         let greeting = read(&mut hears(bytes.as_bytes()), |_| true).expect("a greeting");
         assert_eq!((greeting.kind, greeting.refs.len()), (Kind::Sha256, 0));
         assert_eq!(read(&mut hears(b"0000"), |_| true).expect("older servers").refs.len(), 0);
+    }
+
+    #[test]
+    fn a_greeting_that_ends_as_something_else_shows_nothing_to_be_absent() {
+        let classic = packet(&format!("{ONE} HEAD\0report-status\n"));
+        for begun in ["".to_owned(), classic, packet("version 2\n") + &packet("ls-refs\n")] {
+            assert!(read(&mut hears(format!("{begun}0000").as_bytes()), |_| true).is_ok());
+            for end in ["0001", "0002"] {
+                let bytes = format!("{begun}{end}");
+                let greeting = read(&mut hears(bytes.as_bytes()), |_| true);
+                assert!(matches!(greeting, Err(LinkError::Nonsense(_))), "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ref_at_nothing_is_nobodys_claim() {
+        let zero = "0".repeat(40);
+        let bytes = packet(&format!("{zero} refs/claims/issue-1\0report-status\n")) + "0000";
+        let greeting = read(&mut hears(bytes.as_bytes()), |_| true);
+        assert!(matches!(greeting, Err(LinkError::Nonsense(_))), "{greeting:?}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use gix::{
 
 use super::{
     Advertised, Edit, LinkError, Push, Reported, Updated,
-    advertisement::{self, AGENT, Greeting, Version},
+    advertisement::{self, AGENT, Capabilities, Greeting, Version},
     conversation::{Conversation, Line},
     leavings::Sent,
     push::Sieve,
@@ -39,10 +39,23 @@ pub fn shown(
     names: &[&[u8]],
 ) -> Result<Vec<Advertised>, LinkError> {
     let exactly: HashSet<&[u8]> = names.iter().copied().collect();
-    let greeting =
-        advertisement::read(&mut conversation, |name| exactly.contains(name.as_bytes()))?;
+    let greeting = advertisement::read(&mut conversation, |name| exactly.contains(name.as_bytes()));
+    let greeting = greeting.and_then(of_receive_pack)?;
     conversation.hang_up();
     Ok(greeting.refs)
+}
+
+/// A greeting, unless it cannot be one of receive-pack: then it says nothing about any ref.
+fn of_receive_pack(greeting: Greeting) -> Result<Greeting, LinkError> {
+    // There is no push in version 2; what follows would be taken for something else.
+    if greeting.version == Version::Two {
+        return Err(LinkError::Nonsense("version 2 of the protocol for a push".into()));
+    }
+    // With no ref at all it has a line with what it can do, and without that it could report nothing.
+    if greeting.capabilities == Capabilities::default() {
+        return Err(LinkError::Nonsense("nothing that it can do for a push".into()));
+    }
+    Ok(greeting)
 }
 
 /// Carries out `push` on a fresh connection to receive-pack.
@@ -53,14 +66,7 @@ pub fn update(mut conversation: Conversation, push: &Push<'_>) -> Vec<Updated> {
         |name| sieve.wants(name),
         |found| sieve.ends_at(found),
     );
-    let greeting = match greeting {
-        // There is no push in version 2; what follows would be taken for something else.
-        Ok(greeting) if greeting.version == Version::Two => {
-            Err(LinkError::Nonsense("version 2 of the protocol for a push".into()))
-        }
-        greeting => greeting,
-    };
-    let greeting = match greeting {
+    let greeting = match greeting.and_then(of_receive_pack) {
         Ok(greeting) => greeting,
         Err(error) => return push.all(&Reported::Unsent(error)),
     };
@@ -422,8 +428,10 @@ mod tests {
         let (reported, _) =
             play(&greeting(Kind::Sha1, Some(old), "report-status"), Some(old), None);
         assert!(matches!(reported, Reported::Refused { .. }), "{reported:?}");
-        let (reported, written) = play("000eversion 2\n0000", None, Some(&draft(None)));
-        assert!(matches!(reported, Reported::Unsent(LinkError::Nonsense(_))), "{reported:?}");
-        assert_eq!(written.as_bstr(), "");
+        for greeting in ["000eversion 2\n0000", "0000"] {
+            let (reported, written) = play(greeting, None, Some(&draft(None)));
+            assert!(matches!(reported, Reported::Unsent(LinkError::Nonsense(_))), "{reported:?}");
+            assert_eq!(written.as_bstr(), "");
+        }
     }
 }
