@@ -8,7 +8,7 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -54,6 +54,8 @@ pub(super) struct Cutter {
 
 #[derive(Default)]
 struct State {
+    /// The port of the server.
+    upstream: AtomicU16,
     cut: Mutex<Option<Cut>>,
     up: AtomicU64,
     down: AtomicU64,
@@ -66,30 +68,36 @@ struct State {
 impl Cutter {
     /// Relays to `upstream`, a port on the loopback interface.
     pub(super) fn start(upstream: u16) -> Self {
-        Self::start_with(upstream, State::default())
+        Self::start_with(upstream, false)
     }
 
     /// The same, where the first line of every connection is neither counted nor cut.
     pub(super) fn start_after_a_line(upstream: u16) -> Self {
-        Self::start_with(upstream, State { led_by_a_line: true, ..State::default() })
+        Self::start_with(upstream, true)
     }
 
-    fn start_with(upstream: u16, state: State) -> Self {
+    fn start_with(upstream: u16, led_by_a_line: bool) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(state);
+        let upstream = AtomicU16::new(upstream);
+        let state = Arc::new(State { upstream, led_by_a_line, ..State::default() });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let state = Arc::clone(&shared);
                 state.open.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
-                    relay(&client, upstream, &state);
+                    relay(&client, &state);
                     state.open.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
         Cutter { port, state }
+    }
+
+    /// Relays to another server from now on.
+    pub(super) fn redirect(&self, upstream: u16) {
+        self.state.upstream.store(upstream, Ordering::SeqCst);
     }
 
     /// Counts from nothing, and cuts where that is said.
@@ -137,10 +145,11 @@ impl State {
     }
 }
 
-fn relay(client: &TcpStream, upstream: u16, state: &Arc<State>) {
+fn relay(client: &TcpStream, state: &Arc<State>) {
     if let Some(how) = state.is_cut_off() {
         return end(client, how);
     }
+    let upstream = state.upstream.load(Ordering::SeqCst);
     let Ok(mut server) = TcpStream::connect(("127.0.0.1", upstream)) else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     if state.led_by_a_line && pass_a_line(client, &mut server).is_err() {
@@ -172,15 +181,23 @@ fn end(connection: &TcpStream, how: How) {
     let _ = connection.shutdown(Shutdown::Both);
 }
 
-/// Copies to the end of `from`. Past a cut the rest is read and thrown away, so that `from` can come to its end.
+/// What is still read from a server that nobody listens to any more.
+const DRAINED: usize = 32 << 20;
+
+/// Copies to the end of `from`. Past a cut the rest is read and thrown away, so that `from` can come to its end; unless it has
+/// none.
 fn copy(mut from: &TcpStream, mut to: &TcpStream, way: Way, state: &State) {
     let mut buffer = [0; 16 * 1024];
-    let mut gone = false;
+    let (mut gone, mut drained) = (false, 0);
     while let Ok(count) = from.read(&mut buffer) {
         if count == 0 {
             break;
         }
         if gone {
+            drained += count;
+            if drained > DRAINED {
+                let _ = from.shutdown(Shutdown::Both);
+            }
             continue;
         }
         let (passing, how) = state.pass(way, count);

@@ -1,6 +1,8 @@
 //! The fault lab: does any verdict ever say what is not so?
 //!
-//! - [`cut`]: a connection is cut at every byte, in both directions, over every transport.
+//! - [`cut`]: a connection is cut at every byte, in both directions, over every transport ([`cutter`], [`pipe`]).
+//! - [`server`]: servers whose hooks, disks and locks are wrong; [`lies`]: a server that lies.
+//! - [`stand`]: who does what meanwhile, and the comparison of what is told with what is held.
 //! - [`history`]: many clients do at random what clients do; [`checker`] compares what they were told with what the server
 //!   saw.
 //! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]); [`aftermath`] looks
@@ -14,10 +16,13 @@ mod checker;
 mod cut;
 mod cutter;
 mod history;
+mod lies;
 mod pipe;
 mod kill;
 mod killer;
 mod records;
+mod server;
+mod stand;
 
 use std::{env, time::Duration};
 
