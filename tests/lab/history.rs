@@ -1,143 +1,260 @@
-//! Clients that do at random what clients do, and are stopped and killed at it; every answer is kept, and compared in the end
-//! with what the server saw.
+//! Clients that do at random what clients do, and are stopped and killed at it, on a server that takes its time; every answer
+//! is kept, and compared in the end with what the server saw.
 
 use std::{
-    fs,
-    sync::Mutex,
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::{
     Chance, Size,
-    checker::{Act, Call, Move, Told, violations},
+    checker::{Act, Answer, Call, History, Told, story, violations},
+    witness,
 };
-use crate::support::{Clone, Kind, Output, Remote, Sandbox, on};
+use crate::support::{Clone, Kind, Output, Remote, Sandbox, on, until};
 
-const CLIENTS: usize = 4;
+const PEOPLE: [&str; 4] = ["Ann", "Bob", "Cat", "Dan"];
+/// The clones that somebody works in: Ann's has two at once.
+const AT_WORK: [usize; 5] = [0, 1, 2, 3, 0];
 const NAMES: [&str; 3] = ["a", "b", "c"];
 /// In the short form.
-const SHORT: Duration = Duration::from_secs(12);
-
-/// Writes down every move of a ref once it is made, with the time.
-pub(super) const WITNESS: &str = r#"test "$1" = committed || exit 0
-while read old new ref
-do
-	echo "$(date +%s%N) $old $new $ref"
-done >>"$GIT_DIR/moves""#;
+const SHORT: Duration = Duration::from_secs(8);
+/// As many violations are told with all that happened around them.
+const TOLD: usize = 5;
 
 on!(what_was_told_was_so: path, reftable, daemon, ssh, https);
 fn what_was_told_was_so(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
-    remote.hook("reference-transaction", WITNESS);
     let size = Size::asked_for();
-    let people: [Clone; CLIENTS] = sandbox.people(&remote, ["Ann", "Bob", "Cat", "Dan"]);
-    let (began, began_at) = (Instant::now(), SystemTime::now());
-    let calls = Mutex::new(Vec::new());
+    let people = sandbox.people(&remote, PEOPLE);
+    witness::watch(&remote);
+    let field = Field {
+        remote: &remote,
+        people: &people,
+        began: SystemTime::now(),
+        time: size.time.unwrap_or(SHORT),
+        number: AtomicUsize::new(0),
+        calls: Mutex::new(Vec::new()),
+    };
     thread::scope(|scope| {
-        for (who, clone) in people.iter().enumerate() {
-            let (calls, seed) = (&calls, size.seed + who as u64);
-            scope.spawn(move || {
-                let mut chance = Chance::new(seed);
-                while began.elapsed() < size.time.unwrap_or(SHORT) {
-                    let call = one_call(who, clone, &mut chance, began);
-                    calls.lock().unwrap().push(call);
-                }
-            });
+        for (worker, who) in AT_WORK.into_iter().enumerate() {
+            let (field, seed) = (&field, size.seed + worker as u64);
+            scope.spawn(move || field.work(who, Chance::new(seed)));
         }
+        scope.spawn(|| field.keep_house());
     });
-    // What was killed may still be at work on the server.
-    thread::sleep(Duration::from_secs(1));
-    let calls = calls.into_inner().unwrap();
-    let moves = moves(&remote, began_at);
-    let wrong = violations(&calls, &moves);
-    let told = |told: fn(&Told) -> bool| calls.iter().filter(|call| told(&call.told)).count();
+    // What was killed may still be at work.
+    until("all children have ended", || sandbox.left_running().is_empty());
+    witness::until_quiet(&remote);
+    let tip = |name: &str| Some((name.to_owned(), remote.tip(name)?));
+    let left = NAMES.into_iter().filter_map(tip).chain(requests(&remote)).collect();
+    let history = History {
+        moves: witness::moves(&remote, field.began, &PEOPLE, &left),
+        left,
+        calls: field.calls.into_inner().unwrap(),
+    };
+    let wrong = violations(&history);
     eprintln!(
-        "lab: history: {} calls in {:?}, {} moves, {} won, {} without an answer, seed {}, violations: {}",
-        calls.len(),
-        began.elapsed(),
-        moves.len(),
-        told(|told| matches!(told, Told::Claimed(_))),
-        told(|told| *told == Told::Nothing),
+        "lab: history, {kind:?}: {} calls in {:?}, {} moves, {} wins, {} ended without an answer, seed {}, violations: {}",
+        history.calls.len(),
+        field.time,
+        history.moves.len(),
+        history.calls.iter().flat_map(answers).filter(|one| is_win(one)).count(),
+        history.calls.iter().filter(|call| call.answers.is_none()).count(),
         size.seed,
         wrong.len()
     );
-    assert!(wrong.is_empty(), "seed {}\n{}", size.seed, wrong.join("\n"));
-    assert!(told(|told| matches!(told, Told::Claimed(_))) > 3, "{calls:?}");
+    let stories: Vec<String> = wrong.iter().take(TOLD).map(|one| story(&history, one)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\nThe same choices again: GIT_CLAIM_LAB_SEED={} GIT_CLAIM_LAB_SECONDS={} cargo test --test suite {} -- --nocapture",
+        stories.join("\n"),
+        size.seed,
+        field.time.as_secs(),
+        thread::current().name().unwrap_or("lab::history"),
+    );
+    assert!(history.calls.iter().flat_map(answers).any(is_win), "nobody ever won");
 }
 
-/// One invocation, chosen by chance.
-fn one_call(who: usize, clone: &Clone, chance: &mut Chance, began: Instant) -> Call {
-    let name = (*chance.one_of(&NAMES)).to_owned();
-    let act = match chance.below(20) {
-        0..=6 => Act::Take,
-        7..=10 => Act::Release,
-        11..=12 => Act::Renew,
-        13..=14 => Act::Verify,
-        15 => Act::Run,
-        _ => match there(clone, &name) {
-            Some(id) if chance.below(2) == 0 => Act::Over(id),
-            Some(id) => Act::Clear(id),
-            None => Act::Take,
-        },
+fn answers(call: &Call) -> &[Answer] {
+    call.answers.as_deref().unwrap_or_default()
+}
+
+fn is_win(answer: &Answer) -> bool {
+    matches!(answer.told, Told::Claimed(_))
+}
+
+/// What stands in the end beside the claims.
+fn requests(remote: &Remote) -> BTreeMap<String, String> {
+    let refs = remote.refs();
+    let of = |line: &str| {
+        let (id, name) = line.split_once(' ')?;
+        name.starts_with("refs/claims-asked/").then(|| (name.to_owned(), id.to_owned()))
     };
-    let mut args: Vec<&str> = match &act {
-        Act::Take => vec!["take", &name],
-        Act::Release => vec!["release", &name],
-        Act::Renew => vec!["renew", &name],
-        Act::Verify => vec!["verify", &name],
-        Act::Over(id) => vec!["take", &name, "--over", id, "--reason", "chance"],
-        Act::Clear(id) => vec!["release", &name, "--expect", id],
-        Act::Run => vec!["run", &name, "--", "sleep", "0.2"],
-    };
-    args.insert(1, "--json");
-    let start = began.elapsed();
-    let mut running = clone.run(&args).start();
-    match chance.below(10) {
-        0 => {
-            thread::sleep(Duration::from_millis(chance.below(120)));
-            running.signal(Signal::KILL);
+    refs.lines().filter_map(of).collect()
+}
+
+/// Where all of it happens.
+struct Field<'a> {
+    remote: &'a Remote,
+    people: &'a [Clone],
+    began: SystemTime,
+    time: Duration,
+    number: AtomicUsize,
+    calls: Mutex<Vec<Call>>,
+}
+
+impl Field<'_> {
+    fn is_open(&self) -> bool {
+        witness::since(self.began) < self.time
+    }
+
+    /// One call after the other.
+    fn work(&self, who: usize, mut chance: Chance) {
+        let mut known = BTreeMap::new();
+        while self.is_open() {
+            let call = self.one_call(who, &mut known, &mut chance);
+            self.calls.lock().unwrap().push(call);
         }
-        1 => {
-            thread::sleep(Duration::from_millis(chance.below(60)));
-            running.signal(Signal::STOP);
-            thread::sleep(Duration::from_millis(chance.below(400)));
-            running.signal(Signal::CONT);
+    }
+
+    /// What a host does meanwhile.
+    fn keep_house(&self) {
+        while self.is_open() {
+            thread::sleep(Duration::from_millis(500));
+            witness::collect(self.remote);
         }
-        _ => {}
     }
-    let output = running.end();
-    let told = told(&act, &output);
-    Call { who, name, act, start, end: began.elapsed(), told }
+
+    /// One invocation, chosen by chance. `known` are the ids that were there when it was last looked.
+    fn one_call(
+        &self,
+        who: usize,
+        known: &mut BTreeMap<String, String>,
+        chance: &mut Chance,
+    ) -> Call {
+        let first = chance.below(NAMES.len() as u64) as usize;
+        let several = 2 + chance.below(2) as usize;
+        let names = |count: usize| -> Vec<String> {
+            let order = NAMES.iter().cycle().skip(first).take(count);
+            order.map(|name| (*name).to_owned()).collect()
+        };
+        let (act, names) = match chance.below(34) {
+            0..=6 => (Act::Take, names(1)),
+            7..=8 => (Act::Take, names(several)),
+            9..=10 => (Act::Any, names(several)),
+            11..=12 => (Act::Resume, names(1)),
+            13..=18 => (Act::Release, names(1)),
+            19..=20 => (Act::Renew, names(1)),
+            21..=22 => (Act::Verify, names(1)),
+            23 => (Act::Run, names(1)),
+            24 => (Act::Ask, names(1)),
+            25 => (Act::List, names(NAMES.len())),
+            26 => (Act::Stale, names(NAMES.len())),
+            what => {
+                // As the last report showed it, or as a new one does.
+                let seen = known.get(NAMES[first]).filter(|_| chance.below(4) == 0).cloned();
+                match (seen.or_else(|| self.remote.tip(NAMES[first])), what % 2) {
+                    (Some(id), 0) => (Act::Over(id), names(1)),
+                    (Some(id), _) => (Act::Clear(id), names(1)),
+                    (None, _) => (Act::Take, names(1)),
+                }
+            }
+        };
+        if let Act::Over(id) | Act::Clear(id) = &act {
+            known.insert(names[0].clone(), id.clone());
+        }
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let hurried = chance.below(7) == 0;
+        let words = words(&act, &names, number, hurried);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let start = witness::since(self.began);
+        let mut running = self.people[who].run(&words).start();
+        disturb(&mut running, chance);
+        let output = running.end();
+        let end = witness::since(self.began);
+        let answers = heard(&act, &output);
+        Call { number, who, act, names, start, end, hurried, answers }
+    }
 }
 
-/// The id that stands there now, as the client sees it.
-fn there(clone: &Clone, name: &str) -> Option<String> {
-    let shown = clone.run(&["verify", name]).go_json();
-    shown.code?;
-    shown.json()["claims"][0]["id"].as_str().map(str::to_owned)
-}
-
-pub(super) fn told(act: &Act, output: &Output) -> Told {
-    let Some(code) = output.code else { return Told::Nothing };
-    if *act == Act::Run && code == 0 {
-        return Told::Ran;
-    }
-    // What `run` has to say is beside what its command says.
-    if *act == Act::Run && code != 75 {
-        return Told::Nothing;
-    }
-    let text = if output.stdout.trim().is_empty() { &output.stderr } else { &output.stdout };
-    let Some(line) = text.lines().find(|line| line.starts_with('{')) else {
-        panic!("no JSON\n{output}");
+/// What is typed.
+fn words(act: &Act, names: &[String], number: usize, hurried: bool) -> Vec<String> {
+    let note = format!("call {number}");
+    let (verb, options): (&str, Vec<&str>) = match act {
+        Act::Take => ("take", vec!["--note", &note]),
+        Act::Any => ("take", vec!["--note", &note, "--any"]),
+        Act::Resume => ("take", vec!["--note", &note, "--resume"]),
+        Act::Release => ("release", vec![]),
+        Act::Renew => ("renew", vec![]),
+        Act::Verify => ("verify", vec![]),
+        Act::Over(id) => ("take", vec!["--note", &note, "--over", id, "--reason", "chance"]),
+        Act::Clear(id) => ("release", vec!["--expect", id]),
+        Act::Run => ("run", vec!["--note", &note, "--heartbeat", "1s"]),
+        Act::Ask => ("ask", vec!["--reason", "chance"]),
+        Act::List => ("list", vec![]),
+        Act::Stale => ("stale", vec!["--older-than", "1s"]),
     };
-    let json: serde_json::Value = serde_json::from_str(line).unwrap();
-    let claim = &json["claims"][0];
+    let mut words = vec![verb, "--json"];
+    if hurried {
+        words.extend(["--timeout", "500ms"]);
+    }
+    words.extend(options);
+    if !matches!(act, Act::List | Act::Stale) {
+        words.extend(names.iter().map(String::as_str));
+    }
+    if *act == Act::Run {
+        words.extend(["--", "sleep", if number % 4 == 0 { "1.5" } else { "0.1" }]);
+    }
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// Kills it, or stops it for a while, or lets it be.
+fn disturb(running: &mut crate::support::output::Running, chance: &mut Chance) {
+    let what = chance.below(10);
+    let (before, stopped) = (chance.below(300), chance.below(1000));
+    if what > 1 {
+        return;
+    }
+    thread::sleep(Duration::from_millis(before));
+    if what == 0 {
+        running.signal(Signal::KILL);
+    } else {
+        running.signal(Signal::STOP);
+        thread::sleep(Duration::from_millis(stopped));
+        running.signal(Signal::CONT);
+    }
+}
+
+/// What a client was told of each name; nothing where it was killed or could not begin.
+fn heard(act: &Act, output: &Output) -> Option<Vec<Answer>> {
+    let code = output.code?;
+    assert!([0, 3, 69, 75, 77].contains(&code), "no verdict\n{output}");
+    // What `run` has to say of its end is beside what its command says.
+    let line =
+        output.stdout.lines().chain(output.stderr.lines()).find(|line| line.starts_with('{'));
+    let Some(line) = line else { panic!("no JSON\n{output}") };
+    let json: Value = serde_json::from_str(line).unwrap();
+    if code == 69 && *act == Act::List {
+        return None;
+    }
+    let claims = json["claims"].as_array().unwrap();
+    Some(claims.iter().map(|claim| answer(act, claim, output)).collect())
+}
+
+fn answer(act: &Act, claim: &Value, output: &Output) -> Answer {
     let id = || claim["id"].as_str().unwrap_or_default().to_owned();
-    match claim["verdict"].as_str().unwrap_or_default() {
+    let told = match claim["verdict"].as_str().unwrap_or_default() {
+        _ if *act == Act::Stale => Told::Listed(id()),
         "claimed" => Told::Claimed(id()),
         "held" => Told::Held(id()),
         "released" => Told::Released(id()),
@@ -145,25 +262,16 @@ pub(super) fn told(act: &Act, output: &Output) -> Told {
         "yours" => Told::Yours(id()),
         "lost" => Told::Lost(id()),
         "moved" => Told::Moved(id()),
+        "asked" => Told::Asked(id()),
+        "listed" => Told::Listed(id()),
         "free" => Told::Free,
         "unknown" | "refused" => Told::Nothing,
         other => panic!("{other}?\n{output}"),
-    }
-}
-
-/// The server's moves of claims, by the clock of the run.
-pub(super) fn moves(remote: &Remote, began: SystemTime) -> Vec<Move> {
-    let log = fs::read_to_string(remote.dir.join("moves")).unwrap_or_default();
-    let value = |hex: &str| hex.bytes().any(|byte| byte != b'0').then(|| hex.to_owned());
-    log.lines()
-        .filter_map(|line| {
-            let [at, old, new, name] = line.split(' ').collect::<Vec<_>>()[..] else {
-                panic!("not a move: {line}");
-            };
-            let name = name.strip_prefix("refs/claims/")?.to_owned();
-            let at = UNIX_EPOCH + Duration::from_nanos(at.parse().unwrap());
-            let at = at.duration_since(began).unwrap_or_default();
-            Some(Move { at, name, old: value(old), new: value(new) })
-        })
-        .collect()
+    };
+    let holder = claim["holder"]["name"].as_str().map(|name| {
+        let who = PEOPLE.iter().position(|known| name.starts_with(known));
+        who.unwrap_or(PEOPLE.len())
+    });
+    let name = claim["name"].as_str().unwrap().to_owned();
+    Answer { name, told, holder, mine: claim["mine"] == true }
 }
