@@ -25,6 +25,25 @@ fn what_stands_instead_stays(kind: Kind) {
     eprintln!("lab: collected, {kind:?}: {} acts, removed what is another's: 0", acts.len());
 }
 
+on!(what_is_taken_anew_needs_nothing_of_before: path, daemon, ssh, https);
+/// A claim that is taken has no parent: whatever this clone had before, the host may have collected it.
+fn what_is_taken_anew_needs_nothing_of_before(kind: Kind) {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kind) else { return };
+    let [ann, bob] = sandbox.people(&remote, ["Ann", "Bob"]);
+    for collects in [false, true] {
+        let old = ann.claim(&["take", "42"]).is(0, "claimed").id();
+        let _ = bob.claim(&["release", "42", "--expect", &old]).is(0, "released");
+        if collects {
+            collect(&remote, &old);
+        }
+        let new = ann.claim(&["take", "42"]).is(0, "claimed").id();
+        let commit = remote.record("issue-42");
+        assert!(new != old && !commit.contains("\nparent "), "{commit}");
+        let _ = ann.claim(&["release", "42"]).is(0, "released");
+    }
+}
+
 /// The host no longer has the commit.
 fn collect(remote: &Remote, id: &str) {
     fs::remove_file(remote.dir.join("objects").join(&id[..2]).join(&id[2..])).unwrap();
