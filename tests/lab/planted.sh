@@ -38,6 +38,8 @@ for patch in "${patches[@]}"; do
     all_parts+=("${parts[@]}")
 done
 
+mapfile -t all_parts < <(printf '%s\n' "${all_parts[@]}" | sort -u)
+
 echo "nothing planted: ${all_parts[*]}"
 build
 if ! lab "${all_parts[@]}"; then
