@@ -218,9 +218,7 @@ fn places(name: &str, new: impl Fn() -> Option<Stand>, short: usize) {
             }
         };
         let ended = stand.compare(act, before.as_deref(), acted, heal);
-        let kind = format!("{place:?}");
-        let kind = kind.split('(').next().unwrap_or_default().to_owned();
-        (kind, ended.map_err(|what| format!("{place:?}: {what}")))
+        (format!("{place:?}"), ended.map_err(|what| format!("{place:?}: {what}")))
     });
 }
 

@@ -277,7 +277,7 @@ pub(super) fn shuffle<T>(all: &mut [T], chance: &mut Chance) {
 }
 
 /// Tries cases in their order, as far as the time allows or, where none was given, the first few; prints how many of how many,
-/// and how they ended. A case gives what it is counted as, and the exit or what is wrong.
+/// and how those of each kind ended. A case gives its kind, and the exit or what is wrong.
 pub(super) fn try_all<T: Sync>(
     what: &str,
     stands: &[Stand],
@@ -305,15 +305,15 @@ pub(super) fn try_all<T: Sync>(
         }
     });
     let done = done.into_inner().unwrap();
-    let (mut exits, mut kinds) = (BTreeMap::<_, u32>::new(), BTreeMap::<_, u32>::new());
+    let mut exits = BTreeMap::<&str, BTreeMap<i32, u32>>::new();
     for (kind, ended) in &done {
-        *kinds.entry(kind.as_str()).or_default() += 1;
-        *exits.entry(ended.as_ref().copied().unwrap_or(-1)).or_default() += 1;
+        let exit = ended.as_ref().copied().unwrap_or(-1);
+        *exits.entry(kind).or_default().entry(exit).or_default() += 1;
     }
     let wrong: Vec<&str> =
         done.iter().filter_map(|(_, ended)| ended.as_ref().err().map(String::as_str)).collect();
     eprintln!(
-        "lab: {what}: {} of {} in {} s, seed {}, {kinds:?}, exits {exits:?}, wrong: {}",
+        "lab: {what}: {} of {} in {} s, seed {}, exits {exits:?}, wrong: {}",
         done.len(),
         cases.len(),
         started.elapsed().as_secs(),
@@ -321,4 +321,6 @@ pub(super) fn try_all<T: Sync>(
         wrong.len()
     );
     assert!(wrong.is_empty(), "seed {}\n{}", size.seed, wrong.join("\n"));
+    let went_wrong = |exits: &BTreeMap<i32, u32>| exits.keys().any(|exit| *exit != 0);
+    assert!(exits.values().any(went_wrong), "nothing of what was done did any harm");
 }
