@@ -456,7 +456,7 @@ impl<'a> Check<'a> {
             }
             Told::Renewed(id) => {
                 let made = entered(id).and_then(|one| one.made.as_ref());
-                (!made.is_some_and(|made| made.who == call.who))
+                made.is_none_or(|made| made.who != call.who)
                     .then_some("a renewal that the server did not see")
             }
             Told::Released(id) => self.wrong_release(call, name, id),

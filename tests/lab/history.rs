@@ -213,7 +213,7 @@ fn words(act: &Act, names: &[String], number: usize, hurried: bool) -> Vec<Strin
         words.extend(names.iter().map(String::as_str));
     }
     if *act == Act::Run {
-        words.extend(["--", "sleep", if number % 4 == 0 { "1.5" } else { "0.1" }]);
+        words.extend(["--", "sleep", if number.is_multiple_of(4) { "1.5" } else { "0.1" }]);
     }
     words.into_iter().map(str::to_owned).collect()
 }
