@@ -418,7 +418,7 @@ mod tests {
                 (0, &["issue-4".to_owned()][..]),
                 "{what}"
             );
-            assert!(held.by_claim().of(&four).damage.is_some(), "{what}");
+            assert!(held.by_claim([&four]).of(&four).damage.is_some(), "{what}");
         };
         let pipe = std::process::Command::new("mkfifo").arg(&path).status();
         if pipe.is_ok_and(|status| status.success()) {

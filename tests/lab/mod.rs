@@ -3,11 +3,10 @@
 //! - [`cut`]: a connection is cut at every byte, in both directions, over every transport ([`cutter`], [`pipe`]).
 //! - [`server`]: servers whose hooks, disks and locks are wrong; [`lies`]: a server that lies.
 //! - [`stand`]: who does what meanwhile, and the comparison of what is told with what is held.
-//! - [`history`]: many clients do at random what clients do; [`checker`] compares what they were told with what the server
-//!   saw.
-//! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]); [`aftermath`] looks
-//!   at what is left.
+//! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]);
+//!   [`aftermath`] looks at what is left.
 //! - [`records`]: what a clone has on record is ruined, cannot be written, or is written by several at once.
+//! - [`history`]: many clients do at random what clients do; [`checker`] compares what they were told with what the server
 //!   saw, of which [`witness`] keeps the log, and is itself held against histories that are [`spoiled`].
 //! - [`twins`]: claimants that only their tokens tell apart.
 //! - [`collected`]: claims of which the host no longer has the commit.
@@ -20,14 +19,14 @@ mod collected;
 mod cut;
 mod cutter;
 mod history;
-mod lies;
-mod pipe;
 mod kill;
 mod killer;
+mod lies;
+mod pipe;
 mod records;
 mod server;
-mod stand;
 mod spoiled;
+mod stand;
 mod twins;
 mod witness;
 
