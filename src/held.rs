@@ -53,6 +53,9 @@ pub struct HeldRecord {
     pub tip: Option<String>,
     /// The raw commit at `tip`, to make its child from.
     pub commit: Option<String>,
+    /// Whether a try of the take got no answer, and may still create the ref once the claim is released.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
     /// When it was taken, by this machine's clock.
     pub taken: DateTime<Utc>,
     /// The remote's URL, without credentials, for people who look into the file.
@@ -128,6 +131,13 @@ impl ByClaim {
 }
 
 impl HeldRecord {
+    /// What is to be known of it once the claim is released, at `now`: a try that got no answer may still land.
+    pub fn released(&self, now: DateTime<Utc>) -> Option<Self> {
+        let pending =
+            Self { tip: None, commit: None, unanswered: false, taken: now, ..self.clone() };
+        (self.unanswered && self.tip.is_some()).then_some(pending)
+    }
+
     /// Whether a file with this name is the place for it, by what a name tells.
     fn is_named(&self, name: &str) -> bool {
         name.split_once('~').is_some_and(|(claim, rest)| {
@@ -354,6 +364,7 @@ mod tests {
             token: Token::from_bytes([byte; 16]),
             tip: None,
             commit: None,
+            unanswered: false,
             taken: DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(i64::from(byte)),
             remote: "/srv/it.git".into(),
             process: 1,

@@ -16,6 +16,7 @@ mod harness;
 mod history;
 mod isolation;
 mod lab;
+mod late;
 mod listing;
 mod many;
 mod marks;

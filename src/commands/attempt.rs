@@ -91,6 +91,7 @@ impl<'a> Attempt<'a> {
             token: record.token,
             tip: None,
             commit: None,
+            unanswered: false,
             taken: context.now,
             remote: context.stage.to.shown.clone(),
             process: std::process::id(),
@@ -129,7 +130,8 @@ impl<'a> Attempt<'a> {
         let report = context.report(self.claim, outcome.verdict, seen, self.records);
         if let Verdict::Claimed(id) = report.verdict {
             let tip = Some(id.to_string());
-            let held = HeldRecord { tip, commit: outcome.commit, ..self.pending };
+            let Outcome { commit, unanswered, .. } = outcome;
+            let held = HeldRecord { tip, commit, unanswered, ..self.pending };
             context.write(self.claim, &held);
             let record = Shown::Read(Reading::Claim(Box::new(self.record)));
             let report = ClaimReport { id: Some(id), mine: true, record, ..report };

@@ -386,12 +386,15 @@ impl<'a> Context<'a> {
     }
 
     /// Brings the proof up to the tip that was seen.
-    pub fn keep(&self, claim: &ClaimRef, proof: &HeldRecord, seen: &Seen) {
+    pub fn keep(&self, claim: &ClaimRef, proof: &HeldRecord, seen: &Seen) -> HeldRecord {
         let tip = Some(seen.id.to_string());
-        if proof.tip != tip {
-            let commit = seen.commit.clone().and_then(|commit| String::from_utf8(commit).ok());
-            self.write(claim, &HeldRecord { tip, commit, ..proof.clone() });
+        if proof.tip == tip {
+            return proof.clone();
         }
+        let commit = seen.commit.clone().and_then(|commit| String::from_utf8(commit).ok());
+        let now = HeldRecord { tip, commit, ..proof.clone() };
+        self.write(claim, &now);
+        now
     }
 
     /// Writes a record of a claim that is ours already: its pending record proves as much, by the token, so a failure
@@ -401,21 +404,33 @@ impl<'a> Context<'a> {
             && let Err(error) = held.write(record, claim)
         {
             self.stage.ui().warn(&format!(
-                "the claim is yours, but its record could not be brought up to date: {error}"
+                "{} is yours, but its record could not be brought up to date: {error}",
+                claim.short()
             ));
         }
     }
 
-    /// Removes records that prove nothing any more. The remote's answer stands, whatever becomes of the files.
+    /// Removes records that prove nothing any more; of what may still land the proof is kept. The remote's answer stands,
+    /// whatever becomes of the files.
     pub fn forget<'r>(&self, claim: &ClaimRef, records: impl IntoIterator<Item = &'r HeldRecord>) {
         let Some(held) = &self.held else { return };
         for record in records {
-            if let Err(error) = held.forget(claim, record.token) {
+            let done = match record.released(self.now) {
+                Some(pending) => held.write(&pending, claim),
+                None => held.forget(claim, record.token),
+            };
+            if let Err(error) = done {
                 self.stage.ui().warn(&format!(
                     "a record that proves nothing any more could not be removed: {error}"
                 ));
             }
         }
+    }
+
+    /// What to know where a take of this clone got no answer.
+    pub fn may_still_land(&self, claim: &ClaimRef) -> String {
+        let command = self.command(&format!("verify {}", claim.short()));
+        format!("a take of this clone got no answer, and may still land; whether it did: {command}")
     }
 
     /// What to know about records that came with a copy of another clone, and how to go on with the claim.

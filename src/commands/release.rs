@@ -18,11 +18,12 @@ use crate::{
         claim_ref::ClaimRef,
         commit::Draft,
         record::{Person, Reading, Record, TookOver},
+        token::Token,
     },
     cli,
     held::{HeldRecord, Records},
     identity::{self, Identity},
-    output::{ClaimReport, Shown},
+    output::{ClaimReport, Shown, human},
     settings::{self, ReleaseBy},
     verdict::{Act, Verdict, Whose},
     wire::Tip,
@@ -51,8 +52,15 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
         .iter()
         .map(|record| record.refname.as_str())
         .chain(records.damaged.iter().map(String::as_str));
-    let mut claims: Vec<ClaimRef> =
-        names.filter_map(|name| ClaimRef::typed(prefix, name).ok()).collect();
+    let (claims, elsewhere): (Vec<_>, Vec<_>) =
+        names.map(|name| ClaimRef::typed(prefix, name)).partition(Result::is_ok);
+    if !elsewhere.is_empty() {
+        context.stage.ui().hint(&format!(
+            "this clone has records of claims outside of {prefix}, which are left alone: see {}",
+            settings::PREFIX
+        ));
+    }
+    let mut claims: Vec<ClaimRef> = claims.into_iter().flatten().collect();
     claims.sort();
     claims.dedup();
     if let (true, Some(damage)) = (claims.is_empty(), records.damage) {
@@ -61,12 +69,24 @@ fn all(context: &mut Context<'_>) -> anyhow::Result<Vec<ClaimReport>> {
     if records.strangers {
         context.stage.ui().warn("there are records of another clone here, of which this one is a copy: they prove nothing");
     }
-    let mut reports = own(&claims, &context.records_of(&claims), context);
+    let reports = own(&claims, &context.records_of(&claims), context);
     // A take that never landed left a record of an attempt, not a claim.
     let won = |claim: &ClaimRef| {
         records.own.iter().any(|record| record.tip.is_some() && *claim.full() == *record.refname)
     };
-    reports.retain(|report| report.verdict != Verdict::Free || won(&report.claim));
+    let never_ours = |report: &ClaimReport| {
+        matches!(report.verdict, Verdict::Free | Verdict::Lost(_)) && !won(&report.claim)
+    };
+    let (attempts, reports): (Vec<ClaimReport>, Vec<ClaimReport>) =
+        reports.into_iter().partition(never_ours);
+    if !attempts.is_empty() {
+        let names: Vec<_> = attempts.iter().map(|report| report.claim.short()).collect();
+        let command = context.command("release --all");
+        context.stage.ui().hint(&format!(
+            "a take got no answer and may still land, of {}; to give that back as well, later: {command}",
+            human::in_short(&names)
+        ));
+    }
     Ok(reports)
 }
 
@@ -101,7 +121,8 @@ pub fn own(
         if outcome.verdict == Verdict::Released {
             over.extend(asked.map(|id| (claim, id)));
         }
-        reports[plan.at] = Some(ended(claim, records, plan.tip, outcome, context));
+        let was = (plan.tip, plan.commit.as_deref());
+        reports[plan.at] = Some(ended(claim, records, was, outcome, context));
     }
     end_requests(&over, context);
     reports.into_iter().flatten().collect()
@@ -183,7 +204,7 @@ fn plan(
 fn ended(
     claim: &ClaimRef,
     records: &Records,
-    tip: ObjectId,
+    (tip, commit): (ObjectId, Option<&[u8]>),
     outcome: Outcome,
     context: &Context<'_>,
 ) -> ClaimReport {
@@ -194,7 +215,11 @@ fn ended(
     match (&outcome.verdict, &outcome.looked) {
         (Verdict::Released, _) => {
             report.id = Some(tip);
-            context.forget(claim, disproved(records, None));
+            let token = commit.and_then(|commit| Reading::of_commit(commit).token());
+            context.forget(claim, over(records, token));
+            if records.own.iter().any(|record| record.released(context.now).is_some()) {
+                report.hints.push(context.may_still_land(claim));
+            }
         }
         // Both the writing and the reading side say that ours is gone.
         (Verdict::Lost(_) | Verdict::Free, Looked::Absent | Looked::At(_)) => {
@@ -267,7 +292,7 @@ fn named(
     Ok(match (&outcome.verdict, outcome.looked.seen()) {
         (Verdict::Moved(_), Some(now)) => moved(claim, expect, now, &records, context),
         (Verdict::Released, _) => {
-            context.forget(claim, disproved(&records, None));
+            context.forget(claim, over(&records, seen.token()));
             end_requests(&asked.map(|id| (claim, id)).into_iter().collect::<Vec<_>>(), context);
             let mut report = context.report(claim, Verdict::Released, Some(&seen), &records);
             report.mine = false;
@@ -394,9 +419,19 @@ fn not_ours(
     } else if records.won() {
         report.hints.push("this clone had it; there is nothing of it left to release".into());
     } else {
-        report.hints.extend(context.clearing(claim, &report.verdict));
+        if !records.own.is_empty() {
+            report.hints.push(context.may_still_land(claim));
+        }
+        if seen.is_none_or(|seen| seen.symref.is_none()) {
+            report.hints.extend(context.clearing(claim, &report.verdict));
+        }
     }
     report
+}
+
+/// The records that prove nothing any more, now that the claim with `token` is released.
+fn over(records: &Records, token: Option<Token>) -> impl Iterator<Item = &HeldRecord> {
+    records.own.iter().filter(move |record| record.tip.is_some() || Some(record.token) == token)
 }
 
 /// The records that prove nothing any more, now that the ref holds what was `seen`: those of takes that were won.

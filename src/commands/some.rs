@@ -42,7 +42,8 @@ pub fn all(
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
     let wanted: Vec<&Wanted<'_>> = wanted.iter().collect();
-    let mut answers = take::push(&wanted, seen, Bond::All, context)?;
+    let together = take::together(&wanted);
+    let mut answers = take::push(&wanted, seen, Bond::All, Some(&together), context)?;
     // A remote that keeps its word leaves nothing to do here.
     unless_all(&mut answers, context);
     if wanted.len() > 1 && !answers.iter().any(Taken::is_claimed) {
@@ -53,7 +54,7 @@ pub fn all(
     }
     let refused = Verdict::Refused(NOT_TOGETHER.into());
     if let Some(refused) = answers.iter_mut().find(|answer| answer.report.verdict == refused) {
-        let command = context.command(&format!("take {} --one-by-one", take::together(&wanted)));
+        let command = context.command(&format!("take {together} --one-by-one"));
         refused
             .report
             .hints
@@ -70,17 +71,16 @@ pub fn one_by_one(
     seen: &SeenAt,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
+    let these: Vec<&Wanted<'_>> = wanted.iter().collect();
+    let together = format!("{} --one-by-one", take::together(&these));
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|at| &wanted[*at].name);
     for at in order {
-        let taken = take::push(&[&wanted[at]], seen, Bond::Each, context);
-        let taken = taken.map(|mut taken| taken.pop());
-        match taken {
-            Ok(Some(taken)) => answers[at] = taken,
-            Ok(None) => {}
+        match take::push(&[&wanted[at]], seen, Bond::Each, Some(&together), context) {
+            Ok(taken) => answers.splice(at..=at, taken).for_each(drop),
             Err(error) => {
                 unless_all(&mut answers, context);
-                return Err(error);
+                return all_given_back(answers, error, context);
             }
         }
         if !answers[at].is_claimed() {
@@ -102,11 +102,15 @@ pub fn any(
 ) -> anyhow::Result<Vec<Taken>> {
     let free = |at: &usize| answers[*at].report.verdict == Verdict::Free;
     let mut free: Vec<usize> = (0..wanted.len()).filter(free).collect();
-    let (mut missing, mut refusals) = (most, 0);
+    let had = answers.iter().filter(|answer| answer.is_claimed()).count();
+    let (mut missing, mut refusals) = (most.saturating_sub(had), 0);
     while missing > 0 && !free.is_empty() && refusals < REFUSALS {
         let now: Vec<usize> = free.drain(..missing.min(free.len())).collect();
         let these: Vec<&Wanted<'_>> = now.iter().map(|at| &wanted[*at]).collect();
-        let taken = take::push(&these, seen, Bond::Each, context)?;
+        let taken = match take::push(&these, seen, Bond::Each, None, context) {
+            Ok(taken) => taken,
+            Err(error) => return all_given_back(answers, error, context),
+        };
         refusals = if taken.iter().all(Taken::is_refused) { refusals + now.len() } else { 0 };
         let lost = |taken: &Taken| matches!(taken.report.verdict, Verdict::Held(_));
         // It may still land, or the remote could not be asked: then another would be one too many, or no better.
@@ -123,8 +127,21 @@ pub fn any(
     Ok(answers)
 }
 
+/// The end that `error` made, if it is all that there is to say.
+fn all_given_back(
+    answers: Vec<Taken>,
+    error: anyhow::Error,
+    context: &Context<'_>,
+) -> anyhow::Result<Vec<Taken>> {
+    if answers.iter().all(|answer| answer.proof.is_none()) {
+        return Err(error);
+    }
+    context.stage.ui().warn(&format!("{error:#}"));
+    Ok(answers)
+}
+
 /// Gives back what was taken, unless that is everything.
-fn unless_all(answers: &mut [Taken], context: &mut Context<'_>) {
+pub fn unless_all(answers: &mut [Taken], context: &mut Context<'_>) {
     if answers.iter().all(Taken::is_claimed) {
         return;
     }

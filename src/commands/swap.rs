@@ -17,7 +17,7 @@ use crate::{
     output::Shown,
     verdict::{self, Act, Doubt, Now, Step, Verdict, Whose},
     wait,
-    wire::{Edit, LinkError, Push, Reported},
+    wire::{self, Edit, LinkError, Push, Reported},
 };
 
 /// The refs as swaps meet them: written, looked at, waited for. Each is known by its number.
@@ -79,6 +79,8 @@ pub struct Outcome {
     pub pending: bool,
     /// The raw commit at the new tip, if it is the one that was sent: text, as all that we write.
     pub commit: Option<String>,
+    /// Whether a try got no answer that may still create the ref once it is gone again: the claim was won by another.
+    pub unanswered: bool,
     /// Where else the claim stands, and what is there, so that nothing was sent.
     pub elsewhere: Option<(ClaimRef, Seen)>,
     /// Whether the namespaces of the others are in use at all.
@@ -119,6 +121,9 @@ pub fn drive_all(places: &mut dyn Places, swaps: Vec<Swap>, bond: Bond) -> Vec<O
     let new = |(which, swap)| Going::new(which, swap, places);
     let mut all: Vec<Going> = swaps.into_iter().enumerate().map(new).collect();
     carry_out(places, &mut all, bond);
+    if bond == Bond::Each {
+        try_alone(places, &mut all);
+    }
     let near = places.near();
     all.into_iter().map(|one| one.ended(near)).collect()
 }
@@ -149,6 +154,27 @@ fn carry_out(places: &mut dyn Places, all: &mut [Going], bond: Bond) {
     }
 }
 
+/// Where a hook refuses a push as a whole, or the server dies over it, that may be for one of them only: the others are tried
+/// once more, each by itself, unless that is in vain several times in a row.
+fn try_alone(places: &mut dyn Places, all: &mut [Going]) {
+    const IN_VAIN: usize = 3;
+    let none_done = !all.iter().any(|one| one.done);
+    let stuck = |one: &Going| one.goes_on || (one.turned_away && none_done);
+    let mut stuck: Vec<&mut Going> = all.iter_mut().filter(|one| stuck(one)).collect();
+    if stuck.len() < 2 {
+        return;
+    }
+    let mut in_vain = 0;
+    for one in &mut stuck {
+        if in_vain == IN_VAIN {
+            break;
+        }
+        one.goes_on = true;
+        once(places, &mut [&mut **one], Bond::Each);
+        in_vain = if one.goes_on || one.turned_away { in_vain + 1 } else { 0 };
+    }
+}
+
 /// A swap on its way.
 struct Going {
     which: usize,
@@ -156,6 +182,12 @@ struct Going {
     refname: BString,
     others: Vec<BString>,
     sent: Vec<ObjectId>,
+    /// Creations of the ref that got no answer.
+    lost: usize,
+    /// Whether the last try was answered with `ok`.
+    done: bool,
+    /// Whether it was answered with another word.
+    turned_away: bool,
     outcome: Outcome,
     goes_on: bool,
 }
@@ -168,12 +200,16 @@ impl Going {
             refname: places.refname(which),
             others: Vec::new(),
             sent: Vec::new(),
+            lost: 0,
+            done: false,
+            turned_away: false,
             outcome: Outcome {
                 verdict: Verdict::Unknown(ELSEWHERE.into()),
                 replaced: None,
                 looked: Looked::No,
                 pending: false,
                 commit: None,
+                unanswered: false,
                 elsewhere: None,
                 near: false,
             },
@@ -202,7 +238,11 @@ impl Going {
 
     /// Takes in what the remote said; the doubt that only a look can clear up, if there is one.
     fn hear(&mut self, reported: Reported, places: &mut dyn Places) -> Option<Doubt> {
-        self.outcome.pending |= matches!(reported, Reported::Lost { .. });
+        let is_lost = matches!(reported, Reported::Lost { .. });
+        self.outcome.pending |= is_lost;
+        self.lost += usize::from(is_lost && self.swap.expected.is_none());
+        self.done = matches!(reported, Reported::Done(_));
+        self.turned_away = matches!(reported, Reported::Refused { .. });
         self.sent.extend(reported.sent());
         if let Reported::Elsewhere { refname, id } = &reported
             && let Some(at) = self.swap.others.iter().position(|other| other.full() == refname)
@@ -318,9 +358,12 @@ impl Going {
                 let why = "nothing is there, and an earlier try of ours may still land";
                 self.outcome.verdict = Verdict::Unknown(why.into());
             }
-            Verdict::Claimed(_) | Verdict::Renewed(_) | Verdict::Released => {
+            Verdict::Claimed(_) => {
                 self.outcome.pending = false;
+                // Without an `ok` it is one of them that landed.
+                self.outcome.unanswered = self.lost > usize::from(!self.done);
             }
+            Verdict::Renewed(_) | Verdict::Released => self.outcome.pending = false,
             _ => {}
         }
         self.outcome
@@ -366,12 +409,19 @@ fn end_what_cannot_be_all(all: &mut [Going]) {
     if !all.iter().any(|one| !one.goes_on && !won(one)) {
         return;
     }
-    let held = |one: &Going| matches!(one.outcome.verdict, Verdict::Held(_));
-    let held = all.iter().any(held);
-    for one in all {
+    let is_to_blame = |one: &Going| match &one.outcome.verdict {
+        Verdict::Held(_) => true,
+        Verdict::Refused(why) => !wire::words::for_another(why) && why != wire::NOT_TOGETHER,
+        _ => false,
+    };
+    let blamed: Vec<bool> = all.iter().map(is_to_blame).collect();
+    let held = all.iter().any(|one| matches!(one.outcome.verdict, Verdict::Held(_)));
+    let is_known = blamed.contains(&true);
+    for (one, blamed) in all.iter_mut().zip(blamed) {
         one.goes_on &= won(one);
         // The words for it were about all of them, and it is known which one they were about.
-        if held && !won(one) && one.stands_free() {
+        let blameless = held || (is_known && !blamed);
+        if blameless && !won(one) && one.stands_free() {
             one.outcome.verdict = Verdict::Free;
         }
     }

@@ -185,11 +185,13 @@ pub fn promise(typed: &str) -> anyhow::Result<u32> {
 pub struct NoPromise(String);
 
 /// Takes them now, or not, in one push: each by itself, or all or none. Gives an answer about each, in their order.
-/// `seen` is what a look that was just made found at their refs.
+/// `seen` is what a look that was just made found at their refs; `together` is what to type for all that are to be had
+/// together, where that is more than one.
 pub fn push(
     wanted: &[&Wanted<'_>],
     seen: &SeenAt,
     bond: Bond,
+    together: Option<&str>,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
     let stage = context.stage;
@@ -216,17 +218,13 @@ pub fn push(
         if let Some((other, seen)) = elsewhere {
             taken.report = held_elsewhere(&other, &seen, context);
         } else {
-            let together = match bond {
-                Bond::All => together(wanted),
-                Bond::Each => taken.report.claim.short().into_owned(),
-            };
+            let short = taken.report.claim.short().into_owned();
+            let together = together.unwrap_or(&short);
             let not_had = match bond {
                 Bond::All if !won_some => "nothing was claimed".into(),
-                Bond::All | Bond::Each => {
-                    format!("{} was not claimed", taken.report.claim.short())
-                }
+                Bond::All | Bond::Each => format!("{short} was not claimed"),
             };
-            let names = Names { together: &together, not_had: &not_had };
+            let names = Names { together, not_had: &not_had };
             let hints = hints(context, &taken.report, records, seen.as_ref(), pending, names);
             taken.report.hints.extend(hints);
         }
@@ -244,6 +242,8 @@ pub fn push(
     for (at, other, seen) in both {
         if answers[at].report.verdict == Verdict::Released {
             answers[at].report = held_elsewhere(&other, &seen, context);
+        } else {
+            answers[at].report.hints.push(context.differs(&other));
         }
     }
     Ok(answers)
@@ -416,6 +416,12 @@ fn hints(
         }
         Verdict::Held(_) if seen.is_some_and(|seen| seen.proof(records).is_some()) => {
             vec![format!("this clone holds it already; to go on with it: {}", resume())]
+        }
+        Verdict::Held(_) if pending => {
+            vec![format!(
+                "an earlier try got no answer, and may still land once it is free; this finds out: {}",
+                resume()
+            )]
         }
         Verdict::Held(_) => {
             let show = context.command(&format!("show {name}"));

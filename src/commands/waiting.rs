@@ -16,7 +16,7 @@ use super::{
     context::Context,
     look::{Request, Seen, SeenAt},
     some::{self, How},
-    take::{Taken, Wanted},
+    take::{self, Taken, Wanted},
 };
 use crate::{
     claim::{
@@ -25,7 +25,7 @@ use crate::{
         staleness::Limits,
         token::Token,
     },
-    held::Records,
+    held::{HeldRecord, Records},
     output::human,
     settings,
     verdict::Verdict,
@@ -69,7 +69,7 @@ pub fn take(
         let now = Instant::now();
         // Whoever is turned away at the door from the start is not let in by waiting.
         let refused = |answer: &Taken| matches!(answer.report.verdict, Verdict::Refused(_));
-        let shut = polls == 0 && answers.iter().any(refused);
+        let shut = polls == 0 && answers.iter().all(refused);
         if shut || end.over(now) || !rest(Duration::ZERO) {
             return Ok(answers);
         }
@@ -79,7 +79,7 @@ pub fn take(
         }
         if polls == 0 {
             let names: Vec<_> = wanted.iter().map(|wanted| wanted.name.as_str()).collect();
-            context.waits(&format!("waiting for {}", in_short(&names)), end.left(now));
+            context.waits(&format!("waiting for {}", human::in_short(&names)), end.left(now));
         }
         polls += 1;
         let random = getrandom::u64().unwrap_or_default();
@@ -111,37 +111,39 @@ fn round(
     context.now = Utc::now();
     let tried = match how {
         How::Any(most) => some::any(wanted, answers, most, &watch.seen, context)?,
-        How::All | How::OneByOne if !answers.iter().all(is_free) => answers,
+        How::All | How::OneByOne if !answers.iter().all(is_free) => {
+            let mut answers = answers;
+            // Of what is only had together a part may have landed late.
+            some::unless_all(&mut answers, context);
+            answers
+        }
         How::All => some::all(wanted, &watch.seen, context)?,
         How::OneByOne => some::one_by_one(wanted, answers, &watch.seen, context)?,
     };
+    watch.remember(&tried);
     let open = |taken: &Taken| match &taken.report.verdict {
-        // Somebody has it or had it, or nothing has left: nothing of ours can land any more.
-        Verdict::Held(_) | Verdict::Free | Verdict::Released | Verdict::Unknown(_) => {
-            taken.proof.is_none()
-        }
+        // Somebody has it; should an earlier try of ours still land after that, the next look knows it.
+        Verdict::Held(_) => true,
+        // Somebody had it, or nothing has left: nothing of ours can land any more.
+        Verdict::Free | Verdict::Released | Verdict::Unknown(_) => taken.proof.is_none(),
         _ => false,
     };
-    let over = match how {
-        How::Any(_) => tried.iter().any(|answer| !open(answer)),
-        How::All | How::OneByOne => tried.iter().all(Taken::is_claimed) || !tried.iter().all(open),
+    let How::Any(_) = how else {
+        let over = tried.iter().all(Taken::is_claimed) || !tried.iter().all(open);
+        return Ok(if over { Round::Over(tried) } else { Round::NotYet(tried) });
     };
-    if !over {
-        return Ok(Round::NotYet(tried));
-    }
-    if !matches!(how, How::Any(_)) {
-        return Ok(Round::Over(tried));
+    if !tried.iter().any(|answer| !open(answer) && !answer.is_refused()) {
+        // Something else may become free.
+        let held = tried.iter().any(|answer| matches!(answer.report.verdict, Verdict::Held(_)));
+        return Ok(if held { Round::NotYet(tried) } else { Round::Over(tried) });
     }
     // Of what is held nobody asked where something else was to be had.
     let of_interest = tried.into_iter().filter(|answer| !open(answer));
     let (refused, others): (Vec<Taken>, Vec<Taken>) = of_interest.partition(Taken::is_refused);
-    if others.is_empty() {
-        return Ok(Round::Over(refused));
-    }
     if let Some(Verdict::Refused(why)) = refused.first().map(|first| &first.report.verdict) {
         let names: Vec<_> = refused.iter().map(|answer| answer.report.claim.short()).collect();
         let ui = context.stage.ui();
-        let (names, why) = (in_short(&names), human::because(why, ui));
+        let (names, why) = (human::in_short(&names), human::because(why, ui));
         ui.warn(&format!("the remote refuses {names}, which is passed over: {why}"));
     }
     Ok(Round::Over(others))
@@ -163,31 +165,32 @@ fn stand(
     let records = context.by_claim(&claims);
     let own = Records { own: records.own(), ..Records::default() };
     let found = look(&claims, &own, watch, context);
+    let together = take::together(&wanted.iter().collect::<Vec<_>>());
     let answer = |(number, claim): (usize, &ClaimRef)| {
-        let report = match &found {
-            Err(error) => context.report_failure(claim, error.clone()),
-            Ok(found) => match found.get(number).and_then(Option::as_ref) {
-                Some(seen) if seen.released().is_none() => {
-                    let records = records.of(claim);
-                    context.report(claim, Verdict::Held(seen.id), Some(seen), &records)
-                }
-                _ => context.report(claim, Verdict::Free, None, &Records::default()),
-            },
+        let found = match &found {
+            Err(error) => {
+                let report = context.report_failure(claim, error.clone());
+                return Taken { report, proof: None };
+            }
+            Ok(found) => found.get(number).and_then(Option::as_ref),
         };
-        Taken { report, proof: None }
+        match (found, watch.refused.get(claim)) {
+            (Some(seen), _) if seen.released().is_none() => {
+                watch.held(claim, seen, &records.of(claim), &together, context)
+            }
+            (_, Some(why)) => {
+                let refused = Verdict::Refused(why.clone());
+                let report = context.report(claim, refused, None, &Records::default());
+                Taken { report, proof: None }
+            }
+            _ => {
+                let report = context.report(claim, Verdict::Free, None, &Records::default());
+                Taken { report, proof: None }
+            }
+        }
     };
     let answers = claims.iter().enumerate().map(answer).collect();
     if found.is_ok() { Ok(answers) } else { Err(answers) }
-}
-
-/// The names, as far as a line has room for them.
-fn in_short(names: &[impl AsRef<str>]) -> String {
-    const SHOWN: usize = 5;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
 }
 
 fn look(
@@ -226,6 +229,10 @@ struct Watch {
     told: HashMap<ClaimRef, (Option<Token>, bool)>,
     /// The requests that we made.
     put: HashMap<ClaimRef, Request>,
+    /// Takes that somebody else was faster with, and of which a try got no answer.
+    attempts: Vec<HeldRecord>,
+    /// What the remote refused, and why: it is not tried again.
+    refused: HashMap<ClaimRef, String>,
 }
 
 impl Watch {
@@ -267,6 +274,46 @@ impl Watch {
         })
     }
 
+    /// Keeps what the next round has to know of this one.
+    fn remember(&mut self, tried: &[Taken]) {
+        for Taken { report, proof } in tried {
+            match &report.verdict {
+                Verdict::Held(_) => self.attempts.extend(proof.clone()),
+                Verdict::Refused(why) if proof.is_none() => {
+                    self.refused.insert(report.claim.clone(), why.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The answer about a claim that is held: by us, where an attempt of ours has landed late. `together` are the names
+    /// that are wanted.
+    fn held(
+        &self,
+        claim: &ClaimRef,
+        seen: &Seen,
+        records: &Records,
+        together: &str,
+        context: &Context<'_>,
+    ) -> Taken {
+        let attempts = self.attempts.iter().filter(|attempt| *claim.full() == *attempt.refname);
+        let attempts = Records { own: attempts.cloned().collect(), ..Records::default() };
+        if let Some(attempt) = seen.proof(&attempts) {
+            let proof = Some(context.keep(claim, attempt, seen));
+            let report = context.report(claim, Verdict::Claimed(seen.id), Some(seen), &attempts);
+            return Taken { report, proof };
+        }
+        let mut report = context.report(claim, Verdict::Held(seen.id), Some(seen), records);
+        if report.mine {
+            let resume = context.command(&format!("take {together} --resume"));
+            report.hints.push(format!("this clone holds it already; to go on with it: {resume}"));
+        } else if !attempts.own.is_empty() {
+            report.hints.push(context.may_still_land(claim));
+        }
+        Taken { report, proof: None }
+    }
+
     /// Others than those that we got need not make room for us any more.
     fn ask_no_more(&mut self, taken: &[Taken], how: How, context: &mut Context<'_>) {
         let got = |claim: &ClaimRef| taken.iter().any(|taken| taken.report.claim == *claim);
@@ -292,7 +339,7 @@ impl Watch {
         if many {
             let (all, held) = (answers.len(), answers.iter().filter(|one| !is_free(one)).count());
             ui.say(&match how {
-                How::Any(most) => format!("waiting for {most} of {all}, all of them held"),
+                How::Any(_) => format!("waiting for {} of {all}, all of them held", how.most(all)),
                 How::All | How::OneByOne => format!("waiting for all of {all}: {held} are held"),
             });
         }

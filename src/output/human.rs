@@ -164,7 +164,8 @@ pub fn waiting(claim: &ClaimReport, now: DateTime<Utc>, ui: &Ui) -> String {
             let since =
                 record_facts(&claim.record, now).into_iter().find(|(label, _)| *label == "since");
             let since = since.map(|(_, text)| format!(" since {text}")).unwrap_or_default();
-            format!("waiting for {name}, held by {}{since}", holder(claim))
+            let here = if claim.mine { ", by this clone" } else { "" };
+            format!("waiting for {name}, held by {}{since}{here}", holder(claim))
         }
     }
 }
@@ -361,6 +362,16 @@ pub(super) fn short(id: ObjectId) -> String {
 pub(super) fn remote(report: &Report) -> String {
     let (name, url) = &report.remote;
     line(name.as_ref().unwrap_or(url)).into_owned()
+}
+
+/// The names, as far as a line has room for them.
+pub fn in_short(names: &[impl AsRef<str>]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// `reason`, as far as the remote's own words do not stand above already.

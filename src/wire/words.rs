@@ -106,6 +106,11 @@ pub fn no_conversation(said: &str, otherwise: &str) -> LinkError {
     }
 }
 
+/// Whether a ref was refused because another one of the same atomic push was: the words of git's server and of its client.
+pub fn for_another(reason: &str) -> bool {
+    ["atomic push failure", "atomic push failed"].iter().any(|words| reason.contains(words))
+}
+
 /// Whether git's own client says that it has not sent an atomic push, which it ends over where the server does not offer it.
 pub fn not_atomic(said: &str) -> bool {
     said.lines().any(|line| line == "fatal: the receiving end does not support --atomic push")

@@ -120,7 +120,7 @@ pub fn warnings(facts: &Facts) -> Vec<String> {
     }
     if facts.atomic == Some(false) {
         warnings.push(
-            "no atomic: the remote does not move several refs together, so several claims cannot be all or nothing"
+            "no atomic: the remote does not move several refs together, so several claims are all or nothing only with 'take --one-by-one'"
                 .into(),
         );
     }
