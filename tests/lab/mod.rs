@@ -10,6 +10,9 @@
 //!   saw, of which [`witness`] keeps the log, and is itself held against histories that are [`spoiled`].
 //! - [`twins`]: claimants that only their tokens tell apart.
 //! - [`collected`]: claims of which the host no longer has the commit.
+//! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]);
+//!   [`aftermath`] looks at what is left.
+//! - [`records`]: what a clone has on record is ruined, cannot be written, or is written by several at once.
 //!
 //! The short form runs with the other tests. The long form takes its size from the environment, see `README.md` here.
 
