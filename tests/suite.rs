@@ -9,6 +9,7 @@ mod support;
 
 mod asking;
 mod credentials;
+mod dependencies;
 mod docs;
 mod doctor;
 mod faults;
@@ -26,6 +27,7 @@ mod records;
 mod regressions;
 mod remotes;
 mod run;
+mod security;
 mod several;
 mod stale;
 mod sweep;

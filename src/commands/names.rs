@@ -13,8 +13,9 @@ use crate::claim::name::NameError;
 
 /// A line longer than this holds no name, nor a comment that anybody wrote.
 const LONGEST_LINE: usize = 64 * 1024;
-/// No tracker has so many issues, and the memory for their names is to be bounded.
-const MOST: usize = 1_000_000;
+/// Of each name something is remembered until its answer is told (measured: up to 1 KB), and all of it together is to stay
+/// below 100 MB.
+const MOST: usize = 50_000;
 
 /// What is typed to have names read from standard input.
 pub const INPUT: &str = "-";

@@ -43,5 +43,5 @@ pub(crate) fn told(
         detail: Detail::Whole,
         code: None,
     };
-    (lines, json::object(&report))
+    (lines, json::pieces(&report).collect())
 }

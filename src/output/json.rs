@@ -17,8 +17,24 @@ use crate::{
 /// The version of the object's form; a field may be added without a new one.
 pub(super) const VERSION: u32 = 1;
 
-/// The report as one line of JSON.
-pub fn object(report: &Report) -> String {
+/// The report as one line of JSON, in pieces: of a hundred thousand claims, all that is said together fills the memory.
+pub fn pieces(report: &Report) -> impl Iterator<Item = String> {
+    let whole = around(report);
+    // Inside of a string its quotes would be escaped.
+    let (before, after) = whole.split_once(NO_CLAIMS).unwrap_or((&whole, ""));
+    let begin = format!("{before}\"claims\":[");
+    let claims = report.claims.iter().enumerate().map(|(at, one)| {
+        let comma = if at == 0 { "" } else { "," };
+        format!("{comma}{}", safe(&claim(one)))
+    });
+    std::iter::once(begin).chain(claims).chain(std::iter::once(format!("]{after}")))
+}
+
+/// Where the claims go.
+const NO_CLAIMS: &str = "\"claims\":[]";
+
+/// All but the claims.
+fn around(report: &Report) -> String {
     let reason = report.claims.iter().find_map(|claim| reason(&claim.verdict));
     let mut object = json!({
         "version": VERSION,
@@ -26,7 +42,7 @@ pub fn object(report: &Report) -> String {
         "verdict": report.word(),
         "exit": report.code.unwrap_or_else(|| report.exit().code()),
         "remote": shown(&report.remote),
-        "claims": report.claims.iter().map(claim).collect::<Vec<_>>(),
+        "claims": [],
         "reason": reason,
     });
     if let (Detail::Stale(survey), Some(object)) = (&report.detail, object.as_object_mut()) {

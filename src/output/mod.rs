@@ -154,7 +154,7 @@ impl Report {
     /// Tells it in the way that `ui` was asked for.
     pub fn tell(&self, ui: &Ui, now: DateTime<Utc>) -> Exit {
         if ui.json() {
-            ui.result(&json::object(self));
+            ui.result_of(|| json::pieces(self));
         } else {
             human::tell(self, ui, now);
         }

@@ -98,20 +98,28 @@ impl Ui {
 
     /// A line of the result, on standard output.
     pub fn result(&self, text: &str) {
+        self.result_of(|| std::iter::once(text));
+    }
+
+    /// The same, in pieces that are made while it is written: it may be longer than what is to be in memory at once.
+    pub fn result_of<P: AsRef<str>, I: Iterator<Item = P>>(&self, pieces: impl Fn() -> I) {
+        let text = || pieces().fold(String::new(), |text, piece| text + piece.as_ref());
         if self.quiet() {
             return;
         }
         if self.aside {
-            self.err(text);
+            self.err(&text());
             return;
         }
         let written = self.bar.suspend(|| {
-            let mut stdout = io::stdout().lock();
-            writeln!(stdout, "{text}").and_then(|()| stdout.flush())
+            let mut stdout = io::BufWriter::new(io::stdout().lock());
+            pieces().try_for_each(|piece| stdout.write_all(piece.as_ref().as_bytes()))?;
+            stdout.write_all(b"\n").and_then(|()| stdout.flush())
         });
         match written {
             // A reader that has gone away (`git claim list | head -1`) has read all that it wanted.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let text = text();
                 self.error(&format!("the answer could not be written ({error}); it was: {text}"));
                 self.unwritten.store(true, Ordering::Relaxed);
             }

@@ -238,7 +238,8 @@ struct PackStream<'a> {
 
 impl BufRead for PackStream<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.at == self.piece.len() && !self.ended {
+        // A server that is still at work says so by pieces with nothing in them (`uploadpack.keepAlive`): no end yet.
+        while self.at == self.piece.len() && !self.ended {
             if self.kept.len() >= self.limit {
                 self.failure = Some(Stop::TooLarge);
                 return Err(io::Error::other("too large"));
@@ -426,7 +427,65 @@ fn index(kept: &[u8], wanted: &Wanted<'_>, kind: Kind) -> HashMap<ObjectId, Tip>
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::wire::{deadline::Deadline, words::Words};
+
+    /// A pack of one commit, sent in these pieces.
+    fn sent_in(pieces: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> Result<Tip, LinkError> {
+        let commit = b"tree x\nauthor A <a@x> 1 +0000\n\nclaim\n";
+        let tip = objs::compute_hash(Kind::Sha1, objs::Kind::Commit, commit).expect("hashed");
+        let mut pack = b"PACK\0\0\0\x02\0\0\0\x01".to_vec();
+        let header = pack::data::entry::Header::Commit;
+        header.write_to(commit.len() as u64, &mut pack).expect("written");
+        let mut deflated =
+            zlib::stream::deflate::Write::new(&mut pack, zlib::Compression::default());
+        io::Write::write_all(&mut deflated, commit).expect("written");
+        io::Write::flush(&mut deflated).expect("written");
+        let mut hasher = gix::hash::hasher(Kind::Sha1);
+        hasher.update(&pack);
+        pack.extend_from_slice(hasher.try_finalize().expect("hashed").as_slice());
+        let mut sent = b"000dpackfile\n".to_vec();
+        for piece in pieces(&pack) {
+            sent.extend_from_slice(format!("{:04x}\x01", piece.len() + 5).as_bytes());
+            sent.extend_from_slice(&piece);
+        }
+        sent.extend_from_slice(b"0000");
+        let mut conversation = Conversation::new(
+            Box::new(Cursor::new(sent)),
+            Box::new(io::sink()),
+            None,
+            Deadline::after(Duration::from_secs(60)),
+            Words::new(|_| {}),
+        );
+        let greeting = Greeting {
+            version: Version::Two,
+            capabilities: advertisement::Capabilities::of_line(b"fetch=shallow"),
+            kind: Kind::Sha1,
+            refs: Vec::new(),
+        };
+        let (mut found, reusable) =
+            read(&mut conversation, &greeting, Wanted::Tips(&[tip]), Vec::new)?;
+        assert!(reusable);
+        assert_eq!(found.get(&tip), Some(&Tip::Commit(commit.to_vec())));
+        Ok(found.remove(&tip).expect("it was looked at"))
+    }
+
+    /// A server that takes its time says every few seconds that it is still there.
+    #[test]
+    fn a_sign_of_life_is_no_end_of_the_pack() {
+        let nothing = Vec::new;
+        let whole = sent_in(|pack| vec![pack.to_vec()]);
+        assert!(matches!(whole, Ok(Tip::Commit(_))), "{whole:?}");
+        for told in [
+            sent_in(|pack| vec![nothing(), nothing(), pack.to_vec()]),
+            sent_in(|pack| vec![pack[..5].to_vec(), nothing(), pack[5..].to_vec(), nothing()]),
+            sent_in(|pack| pack.iter().flat_map(|byte| [nothing(), vec![*byte]]).collect()),
+        ] {
+            assert_eq!(told, whole);
+        }
+    }
 
     #[test]
     fn a_delta_says_what_size_it_makes() {

@@ -16,7 +16,7 @@ pub(crate) mod servers;
 pub(crate) mod snapshot;
 pub(crate) mod terminal;
 
-pub(crate) use output::{Output, until};
+pub(crate) use output::{Output, Run, until};
 pub(crate) use remote::{Kind, Remote, kinds};
 pub(crate) use sandbox::{Clone, Sandbox, ignores_signals};
 pub(crate) use snapshot::snapshot;
