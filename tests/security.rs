@@ -55,7 +55,7 @@ const POLICIES: [Policy; 17] = [
 ];
 
 impl Policy {
-    fn typed<'a>(&self, args: &[&'a str]) -> Vec<String> {
+    fn typed(&self, args: &[&str]) -> Vec<String> {
         let set = self.0.iter().flat_map(|(key, value)| ["-c".into(), format!("{key}={value}")]);
         set.chain(args.iter().map(|arg| (*arg).to_owned())).collect()
     }

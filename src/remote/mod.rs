@@ -22,6 +22,7 @@ use gix::bstr::{BStr, BString, ByteSlice};
 
 use crate::{
     checkout::Checkout,
+    escape,
     settings::{REMOTE, Settings},
 };
 use configured::{Remote, configured, fetch_url, push_urls};
@@ -95,7 +96,7 @@ pub enum RemoteError {
     #[error("'.' is the repository we are in, and this is not a git repository")]
     NotARepository,
     /// A push would go to several places, and a claim can be in only one.
-    #[error("remote '{name}' has several push URLs: {}", quoted(.urls))]
+    #[error("remote '{}' has several push URLs: {}", escape::line(.name), quoted(.urls))]
     SeveralUrls {
         /// The remote's name.
         name: String,
@@ -141,6 +142,7 @@ impl RemoteError {
             RemoteError::NoRemote { repository: false } => Some("run it inside of a clone; to look only, name the remote with '--remote <url>'".to_owned()),
             RemoteError::Ambiguous(remotes) => {
                 let first = remotes.first().map_or("<name>", String::as_str);
+                let first = escape::line(first);
                 Some(format!("choose one with 'git config {REMOTE} {first}'"))
             }
             RemoteError::Unknown { .. } => {
@@ -248,7 +250,7 @@ fn from_remote(
         {
             hints.push(format!(
                 "claims are read from and written to the push URL of '{}', {to}, not {from}",
-                remote.name,
+                escape::line(&remote.name),
             ));
         }
     }
@@ -331,6 +333,24 @@ mod tests {
         *,
     };
     use crate::checkout::sandbox::Sandbox;
+
+    /// The name of a remote is whatever somebody wrote into a configuration.
+    #[test]
+    fn no_name_of_a_remote_acts_on_a_terminal() {
+        for (text, typed) in [
+            ("[remote \"a\u{1b}[2J\"]\n\turl = /a\n[remote \"b\"]\n\turl = /b\n", None),
+            ("[remote \"a\u{1b}[2J\"]\n\turl = /a\n\tpushurl = /b\n\tpushurl = /c\n", None),
+            ("[remote \"a\u{1b}[2J\"]\n\turl = /a\n", Some("other")),
+        ] {
+            let error = choose(&configured(text), typed).expect_err("not to be chosen");
+            let told = format!("{error} {}", error.hint().unwrap_or_default());
+            assert!(told.contains("a\\u{1b}[2J"), "{told}");
+            assert!(!told.contains('\u{1b}'), "{told}");
+        }
+        let pushed = "[remote \"a\u{1b}[2J\"]\n\turl = /a\n\tpushurl = /b\n";
+        let hints = choose(&configured(pushed), None).expect("the only one").hints;
+        assert!(hints.len() == 1 && !hints[0].contains('\u{1b}'), "{hints:?}");
+    }
 
     #[test]
     fn the_only_remote_then_origin_and_never_another() {
