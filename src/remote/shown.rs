@@ -44,8 +44,11 @@ pub(super) fn without_credentials(url: &BStr) -> BString {
     let bracketed = authority.starts_with(b"[");
     let at = match authority.rfind_byte(b'@') {
         Some(at) => Some(at),
-        // A password that should have been encoded has a slash in it.
+        // A password that should have been encoded has a slash in it, or a user's name a mark that ends hosts.
         None if !bracketed && !port.iter().all(u8::is_ascii_digit) => rest.rfind_byte(b'@'),
+        None if rest[end..].starts_with_str("?") || rest[end..].starts_with_str("#") => {
+            rest.rfind_byte(b'@')
+        }
         None => None,
     };
     let Some(at) = at else { return url.to_owned() };
@@ -128,7 +131,9 @@ mod tests {
             let debug = format!("{destination:?}");
             assert!(!debug.contains("pass") && !debug.contains("token"), "{debug}");
         }
-        assert_eq!(shown("https://user:pa/ss@h/a".into()), "https://h/a");
+        for url in ["user:pa/ss@h/a", "user#:pass@h/a", "user?:pass@h/a", "us#er:pa#ss@h/a"] {
+            assert_eq!(shown(format!("https://{url}").as_str().into()), "https://h/a");
+        }
         let keys = ["https://h/a", "https://u:p@h/a", "https://h/a/"]
             .map(|url| choose_url(url).unwrap().key);
         assert!(keys[0] == keys[1] && keys[1] == keys[2]);
