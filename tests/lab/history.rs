@@ -27,6 +27,7 @@ const AT_WORK: [usize; 5] = [0, 1, 2, 3, 0];
 const NAMES: [&str; 3] = ["a", "b", "c"];
 /// In the short form.
 const SHORT: Duration = Duration::from_secs(8);
+const LONGER: Duration = Duration::from_secs(60);
 /// As many violations are told with all that happened around them.
 const TOLD: usize = 5;
 
@@ -114,8 +115,11 @@ struct Field<'a> {
 }
 
 impl Field<'_> {
+    /// For the time given, and on a machine that is busy until somebody has won.
     fn is_open(&self) -> bool {
-        witness::since(self.began) < self.time
+        let over = witness::since(self.began);
+        let won = || self.calls.lock().unwrap().iter().flat_map(answers).any(is_win);
+        over < self.time || (over < self.time + LONGER && !won())
     }
 
     /// One call after the other.
