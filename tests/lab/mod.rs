@@ -6,15 +6,11 @@
 //! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]);
 //!   [`aftermath`] looks at what is left.
 //! - [`records`]: what a clone has on record is ruined, cannot be written, or is written by several at once.
-//! - [`bounds`]: more of everything than anybody has, and what it costs.
-//! - [`cut`]: a connection is cut at every byte, in both directions, over every transport.
 //! - [`history`]: many clients do at random what clients do; [`checker`] compares what they were told with what the server
 //!   saw, of which [`witness`] keeps the log, and is itself held against histories that are [`spoiled`].
 //! - [`twins`]: claimants that only their tokens tell apart.
 //! - [`collected`]: claims of which the host no longer has the commit.
-//! - [`kill`]: the program is killed at every system call, and so are its children and the server's ([`killer`]);
-//!   [`aftermath`] looks at what is left.
-//! - [`records`]: what a clone has on record is ruined, cannot be written, or is written by several at once.
+//! - [`bounds`]: more than anybody would have: names, claims, trailers, renewals, bytes.
 //!
 //! The short form runs with the other tests. The long form takes its size from the environment, see `README.md` here.
 
