@@ -65,8 +65,9 @@ impl Tally {
         points.len()
     }
 
+    /// Prints what was done; where a kill has to come to something, `sure`, most of them did.
     #[track_caller]
-    fn told(self, of: &str) {
+    fn told(self, of: &str, sure: bool) {
         eprintln!(
             "lab: kill points: {}: {} of {of}, {} kills in {:?}, seed {}, wrong: {}",
             self.name,
@@ -78,7 +79,8 @@ impl Tally {
         );
         assert!(self.wrong.is_empty(), "seed {}\n{}", self.size.seed, self.wrong.join("\n"));
         // Where a call comes a little later or earlier, a few come to their end.
-        assert!(self.killed * 2 > self.tried.len(), "{} of {}", self.killed, self.tried.len());
+        let least = if sure { self.tried.len() / 2 } else { 0 };
+        assert!(self.killed > least, "{} of {}", self.killed, self.tried.len());
     }
 }
 
@@ -122,12 +124,12 @@ fn kill_ours(name: &'static str, kind: Kind, marks: bool, most: usize) {
         judged.map(|()| output.code.is_none()).map_err(|what| format!("{moment:?}: {what}"))
     });
     clone.still_holds(&scene.alice.dir);
-    tally.told(&format!("{all} ({calls:?} calls)"));
+    tally.told(&format!("{all} ({calls:?} calls)"), true);
 }
 
 #[test]
 fn by_path() {
-    kill_ours("path", kinds::path(), false, 70);
+    kill_ours("path", kinds::path(), false, 48);
 }
 
 #[test]
@@ -142,7 +144,7 @@ fn git_daemon() {
 
 #[test]
 fn ssh() {
-    kill_ours("ssh", kinds::ssh(), false, 8);
+    kill_ours("ssh", kinds::ssh(), false, 6);
 }
 
 #[test]
@@ -193,13 +195,13 @@ fn kill_theirs(name: &'static str, kind: Kind, option: &str, program: &str, most
             .map(|()| true)
             .map_err(|what| format!("{call:?}: {what}"))
     });
-    tally.told(&format!("{all} ({calls:?} calls), {locks} locks left"));
+    tally.told(&format!("{all} ({calls:?} calls), {locks} locks left"), true);
 }
 
 #[test]
 fn the_servers_writer() {
     let option = "remote.origin.receivepack";
-    kill_theirs("receive-pack", kinds::path(), option, "git-receive-pack", 24);
+    kill_theirs("receive-pack", kinds::path(), option, "git-receive-pack", 16);
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn the_servers_reader() {
 fn the_ssh_that_we_start() {
     let config = crate::support::servers::sshd(true).map(|sshd| sshd.client.clone());
     let Some(config) = config else { return };
-    kill_theirs("ssh itself", kinds::ssh(), "core.sshCommand", &format!("ssh -F {config}"), 8);
+    kill_theirs("ssh itself", kinds::ssh(), "core.sshCommand", &format!("ssh -F {config}"), 4);
 }
 
 /// Kills one of those that are at work for us, on either side, after a time of chance.
@@ -225,7 +227,7 @@ fn kill_anybody(name: &'static str, kind: Kind, most: usize) {
         let ready = scene.prepare(*act);
         scene.settled();
         let mut running = scene.alice.run(&ready.args()).start();
-        let (ours, wait) = (running.pid() as i32, Duration::from_micros(chance.below(20_000)));
+        let (ours, wait) = (running.pid() as i32, Duration::from_micros(chance.below(6_000)));
         let mut killed = false;
         while !killed && !running.has_ended() {
             let mut found: Vec<i32> = processes_with(&home)
@@ -247,7 +249,7 @@ fn kill_anybody(name: &'static str, kind: Kind, most: usize) {
         let _ = scene.remove_locks();
         told.and_then(|()| scene.judge(*act, &ready, &output, chance)).map(|()| killed)
     });
-    tally.told(&format!("{all} (at random)"));
+    tally.told(&format!("{all} (at random)"), false);
 }
 
 #[test]
