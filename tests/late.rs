@@ -8,43 +8,41 @@ use crate::support::{Clone, Remote, Sandbox, kinds, on, until};
 const LOSE: &str = r##"
 use IPC::Open2;
 $| = 1;
-my ($once, $repository) = ($ARGV[0], $ARGV[-1]);
+my ($once, $ready, $repository) = ($ARGV[0], $ARGV[1], $ARGV[-1]);
 exec 'git', 'receive-pack', $repository unless rename $once, "$once.gone";
 $ENV{LATE} = 1;
 # Whoever ends us does not end it.
 open2(my $from, my $to, 'setsid', 'git', 'receive-pack', $repository);
-my $sent = '';
-while (1) {
-    my $ready = '';
-    vec($ready, 0, 1) = 1;
-    vec($ready, fileno $from, 1) = 1;
-    # All of the pack, as far as one can tell.
-    my $count = select $ready, undef, undef, $sent =~ /PACK/ ? 0.2 : undef;
-    exit unless $count;
-    if (vec $ready, fileno $from, 1) {
+until (-e $ready) {
+    my $come = '';
+    vec($come, 0, 1) = 1;
+    vec($come, fileno $from, 1) = 1;
+    select $come, undef, undef, 0.05;
+    if (vec $come, fileno $from, 1) {
         sysread $from, my $bytes, 65536 or exit;
         syswrite STDOUT, $bytes;
     }
-    if (vec $ready, 0, 1) {
+    if (vec $come, 0, 1) {
         sysread STDIN, my $bytes, 65536 or exit;
         syswrite $to, $bytes;
-        $sent .= $bytes;
     }
 }
+unlink $ready;
 "##;
 
-/// Has the next push of `clone` hang up once it was sent, and the server carry it out when [`let_on`] is called, after it
-/// has done what is `meanwhile`.
+/// Has the next push of `clone` hang up once the server has it and has done what is `meanwhile`, and the server carry it out
+/// when [`let_on`] is called.
 fn lose_the_next(sandbox: &Sandbox, remote: &Remote, clone: &Clone, meanwhile: &str) {
     let (once, program, on) = (sandbox.path("once"), sandbox.path("lose.pl"), gate(sandbox));
     let _ = fs::remove_file(&on);
     fs::write(&once, "").unwrap();
     fs::write(&program, LOSE).unwrap();
-    let (program, once) = (program.display(), once.display());
-    let lose = sandbox.script("lose", &format!("exec perl '{program}' '{once}' \"$@\""));
+    let (program, once, ready) = (program.display(), once.display(), sandbox.path("ready"));
+    let ready = ready.display();
+    let lose = sandbox.script("lose", &format!("exec perl '{program}' '{once}' '{ready}' \"$@\""));
     clone.set("remote.origin.receivepack", lose.to_str().unwrap());
     let wait = format!("until test -e '{}'; do sleep 0.05; done", on.display());
-    let hook = format!("cat >/dev/null\ntest \"$LATE\" || exit 0\n{meanwhile}\n{wait}");
+    let hook = format!("cat >/dev/null\ntest \"$LATE\" || exit 0\n{meanwhile}\n>'{ready}'\n{wait}");
     remote.hook("pre-receive", &hook);
 }
 
@@ -85,7 +83,7 @@ fn whoever_waits_knows_an_earlier_try_that_lands() {
     sandbox.configure("[claim]\n\tpoll = 100ms\n\tpollMax = 200ms\n");
     let [alice, bob] = sandbox.people(&remote, ["Alice", "Bob"]);
     let faster = format!(
-        "(unset $(git rev-parse --local-env-vars) LATE; cd '{}' && git-claim -q take x) >/dev/null 2>&1",
+        "(unset $(git rev-parse --local-env-vars) GIT_QUARANTINE_PATH LATE; cd '{}' && git-claim -q take x) >/dev/null 2>&1",
         bob.dir.display()
     );
     let faster = || lose_the_next(&sandbox, &remote, &alice, &faster);

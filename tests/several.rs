@@ -86,7 +86,7 @@ fn a_refusal_of_one_is_a_refusal_of_all(kind: Kind) {
     let alice = sandbox.clone(&remote, "a");
     remote.hook("update", "case \"$1\" in */b) echo not this one >&2; exit 1;; esac");
     let refused = alice.claim(&["take", "a", "b", "c"]);
-    let refused = refused.gives(77, &["refused a", "refused b", "refused c"]);
+    let refused = refused.gives(77, &["free a", "refused b", "free c"]);
     assert_eq!((remote.claims(), alice.records().len()), (vec![], 0), "{refused}");
 }
 

@@ -33,7 +33,9 @@ fn what_the_remote_refuses_is_passed_over(kind: Kind) {
         .claim(&["take", "--any", "--limit", "3", "b", "dir", "e", "f", "g", "h"])
         .gives(0, &["claimed e", "claimed f", "claimed g"]);
     // Where nothing is won, that it is refused is the answer: somebody has to know.
-    let _ = alice.claim(&["take", "--any", "held", "b", "c"]).gives(77, &["refused b"]);
+    let _ = alice
+        .claim(&["take", "--any", "held", "b", "c"])
+        .gives(77, &["held held", "refused b", "held c"]);
     assert_eq!(remote.claims(), ["c", "dir/file", "e", "f", "g", "held"]);
     assert_eq!(alice.records().len(), 4);
 }
@@ -166,4 +168,74 @@ fn nothing_is_not_said_where_something_stays() {
     let refused = refused.says("a is NOT released and still yours").says("b was not claimed");
     assert!(!refused.stderr.contains("nothing was claimed"), "{refused}");
     assert_eq!((remote.claims(), clone.records().len()), (vec!["a".to_owned()], 1));
+}
+
+/// One name that a hook refuses together with all others, or that the server dies over, is no reason to keep the others.
+#[test]
+fn one_name_does_not_keep_the_others() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    let all = ["a", "b", "c", "d"];
+    let together =
+        "while read -r _ _ ref; do case $ref in */b) echo 'not b' >&2; exit 1;; esac; done";
+    let dies = "case $1 in */b) kill -9 $PPID; exit 1;; esac";
+    for (hook, script, word, code) in
+        [("pre-receive", together, "refused b", 77), ("update", dies, "unknown b", 69)]
+    {
+        let _ = clone.claim(&[&["take"], &all[..]].concat()).is(0, "claimed");
+        remote.hook(hook, script);
+        let renewed = ["renewed a", word, "renewed c", "renewed d"];
+        let _ = clone.claim(&[&["renew"], &all[..]].concat()).gives(code, &renewed);
+        let released = ["released a", word, "released c", "released d"];
+        let _ = clone.claim(&["release", "--all"]).gives(code, &released);
+        assert_eq!(remote.claims(), ["b"]);
+        remote.unhook(hook);
+        let _ = clone.claim(&["release", "b"]).is(0, "released b");
+    }
+    remote.hook("pre-receive", together);
+    let any = ["take", "--any", "--limit", "3", "a", "b", "c", "d"];
+    let _ = clone.claim(&any).gives(0, &["claimed a", "claimed c", "claimed d"]);
+}
+
+/// What is refused ends no waiting for what is held.
+#[test]
+fn a_refusal_of_one_leaves_the_others_to_wait_for() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let [alice, bob] = impatient(&sandbox, &remote);
+    remote.hook("update", "case $1 in */bad) echo never >&2; exit 1;; esac");
+    let _ = bob.claim(&["take", "good"]).is(0, "claimed good");
+    let given_up = alice.claim(&["take", "--any", "bad", "good", "--wait", "0.5s"]);
+    let _ = given_up.gives(77, &["refused bad", "held good"]);
+    let mut waiting = alice.run(&["take", "--any", "bad", "good", "--wait", "60s"]).start();
+    waiting.until_it_says("waiting for good, held by Bob");
+    let _ = bob.claim(&["release", "good"]).is(0, "released good");
+    let won = waiting.end().gives(0, &["claimed good"]);
+    assert_eq!(won.stderr.matches("never").count(), 1, "it is not tried again\n{won}");
+}
+
+/// What is to be typed after a lost answer is for all that is to be had together.
+#[test]
+fn whoever_goes_on_goes_on_with_all() {
+    let sandbox = Sandbox::new();
+    let Some(remote) = sandbox.remote(kinds::path()) else { return };
+    let clone = sandbox.clone(&remote, "a");
+    remote.hook("update", "case $1 in */b) kill -9 $PPID; exit 1;; esac");
+    let unsure = clone.claim(&["take", "a", "b", "c", "--one-by-one"]);
+    let unsure = unsure.gives(69, &["released a", "unknown b", "free c"]);
+    let _ = unsure.says("git claim take a b c --one-by-one --resume");
+    remote.unhook("update");
+    let _ = clone
+        .claim(&["take", "a", "b", "c", "--one-by-one", "--resume"])
+        .gives(0, &["claimed a", "claimed b", "claimed c"]);
+    // Waiting for oneself is pointed out.
+    let own = clone.claim(&["take", "a", "b", "--wait", "0.5s"]).gives(75, &["held a", "held b"]);
+    let _ = own.says(", by this clone").says("git claim take a b --resume");
+    // What is under another namespace is not passed over in silence.
+    let _ = clone.claim(&["release", "a", "b", "c"]).is(0, "released");
+    let elsewhere = clone.run(&["take", "x"]).env("GIT_CONFIG_COUNT", "1");
+    let elsewhere = elsewhere.env("GIT_CONFIG_KEY_0", "claim.prefix");
+    let _ = elsewhere.env("GIT_CONFIG_VALUE_0", "refs/heads/claims/").go().is(0, "claimed x");
+    let _ = clone.claim(&["release", "--all"]).is(0, "released 0").says("outside of refs/claims/");
 }

@@ -128,14 +128,18 @@ fn round(
         Verdict::Free | Verdict::Released | Verdict::Unknown(_) => taken.proof.is_none(),
         _ => false,
     };
+    let is_held = |answer: &Taken| matches!(answer.report.verdict, Verdict::Held(_));
+    let some_held = tried.iter().any(is_held);
     let How::Any(_) = how else {
+        // While one is held, a try for all of them can land no sooner than it is free.
+        let unsure = |answer: &Taken| matches!(answer.report.verdict, Verdict::Unknown(_));
+        let open = |answer: &Taken| open(answer) || (some_held && unsure(answer));
         let over = tried.iter().all(Taken::is_claimed) || !tried.iter().all(open);
         return Ok(if over { Round::Over(tried) } else { Round::NotYet(tried) });
     };
     if !tried.iter().any(|answer| !open(answer) && !answer.is_refused()) {
         // Something else may become free.
-        let held = tried.iter().any(|answer| matches!(answer.report.verdict, Verdict::Held(_)));
-        return Ok(if held { Round::NotYet(tried) } else { Round::Over(tried) });
+        return Ok(if some_held { Round::NotYet(tried) } else { Round::Over(tried) });
     }
     // Of what is held nobody asked where something else was to be had.
     let of_interest = tried.into_iter().filter(|answer| !open(answer));
@@ -229,7 +233,7 @@ struct Watch {
     told: HashMap<ClaimRef, (Option<Token>, bool)>,
     /// The requests that we made.
     put: HashMap<ClaimRef, Request>,
-    /// Takes that somebody else was faster with, and of which a try got no answer.
+    /// Takes of which a try got no answer, while somebody else was faster.
     attempts: Vec<HeldRecord>,
     /// What the remote refused, and why: it is not tried again.
     refused: HashMap<ClaimRef, String>,
@@ -278,7 +282,7 @@ impl Watch {
     fn remember(&mut self, tried: &[Taken]) {
         for Taken { report, proof } in tried {
             match &report.verdict {
-                Verdict::Held(_) => self.attempts.extend(proof.clone()),
+                Verdict::Held(_) | Verdict::Unknown(_) => self.attempts.extend(proof.clone()),
                 Verdict::Refused(why) if proof.is_none() => {
                     self.refused.insert(report.claim.clone(), why.clone());
                 }
