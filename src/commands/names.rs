@@ -16,9 +16,13 @@ const LONGEST_LINE: usize = 64 * 1024;
 /// Of each name something is remembered until its answer is told (measured: up to 1 KB), and all of it together is to stay
 /// below 100 MB.
 const MOST: usize = 50_000;
+/// Of names that are only compared with others, little is remembered.
+pub const MOST_COMPARED: usize = 500_000;
 
 /// What is typed to have names read from standard input.
 pub const INPUT: &str = "-";
+/// What it is called.
+pub const STANDARD_INPUT: &str = "standard input";
 
 /// Names that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +52,8 @@ pub enum ListError {
         number: usize,
     },
     /// More names than there can be.
-    #[error("{0}: more than {MOST} names")]
-    Many(String),
+    #[error("{0}: more than {1} names")]
+    Many(String, usize),
     /// It could not be read.
     #[error("{list}: {error}")]
     Unread {
@@ -104,19 +108,40 @@ pub fn typed<T: Clone + Eq + Hash>(
 pub fn from_input<T: Clone + Eq + Hash>(
     parse: impl Fn(&str) -> Result<T, NameError>,
 ) -> Result<Vec<T>, ListError> {
-    read(io::stdin().lock(), "standard input", parse)
+    read(io::stdin().lock(), STANDARD_INPUT, parse)
 }
 
 /// What is named in `input`, as `parse` reads a name, in that order and each once; `list` is what people call it.
 ///
 /// # Errors
-/// For the first line that is no name, and where the list is too long to be one.
+/// As for [`each`].
 pub fn read<T: Clone + Eq + Hash>(
-    mut input: impl BufRead,
+    input: impl BufRead,
     list: &str,
     parse: impl Fn(&str) -> Result<T, NameError>,
 ) -> Result<Vec<T>, ListError> {
     let (mut names, mut known) = (Vec::new(), HashSet::new());
+    each(input, list, MOST, parse, |name: T| {
+        let is_new = known.insert(name.clone());
+        names.extend(is_new.then_some(name));
+        is_new
+    })?;
+    Ok(names)
+}
+
+/// Gives to `keep` what is named in `input`, as `parse` reads a name; `list` is what people call it. `keep` says whether the
+/// name is a new one: there can be no more than `most`.
+///
+/// # Errors
+/// For the first line that is no name, and where the list is too long to be one.
+pub fn each<T>(
+    mut input: impl BufRead,
+    list: &str,
+    most: usize,
+    parse: impl Fn(&str) -> Result<T, NameError>,
+    mut keep: impl FnMut(T) -> bool,
+) -> Result<(), ListError> {
+    let mut kept = 0;
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -136,14 +161,12 @@ pub fn read<T: Clone + Eq + Hash>(
         let Some(typed) = name_in(line) else { continue };
         let name =
             parse(typed).map_err(|error| ListError::Name { list: list.into(), number, error })?;
-        if known.insert(name.clone()) {
-            names.push(name);
-        }
-        if names.len() > MOST {
-            return Err(ListError::Many(list.into()));
+        kept += usize::from(keep(name));
+        if kept > most {
+            return Err(ListError::Many(list.into(), most));
         }
     }
-    Ok(names)
+    Ok(())
 }
 
 /// What a line names: nothing where it is blank or a comment. `#42` is a name.

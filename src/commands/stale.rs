@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     fs::File,
-    io::BufReader,
+    io::{self, BufReader},
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -103,16 +103,19 @@ impl Lists {
                 names.extend(names::from_input(parse)?);
             }
         }
-        let closed = match &args.closed {
-            None => None,
-            Some(_) if of_closed => Some(names::from_input(parse)?.into_iter().collect()),
-            Some(path) => {
+        let mut closed = args.closed.is_some().then(BTreeSet::new);
+        if let (Some(path), Some(closed)) = (&args.closed, &mut closed) {
+            let keep = |claim| closed.insert(claim);
+            let most = names::MOST_COMPARED;
+            if of_closed {
+                names::each(io::stdin().lock(), names::STANDARD_INPUT, most, parse, keep)?;
+            } else {
                 let list = format!("--closed {}", path.display());
                 let file = File::open(path)
                     .map_err(|error| ListError::Unread { list: list.clone(), error })?;
-                Some(names::read(BufReader::new(file), &list, parse)?.into_iter().collect())
+                names::each(BufReader::new(file), &list, most, parse, keep)?;
             }
-        };
+        }
         Ok(Self { names, closed })
     }
 }

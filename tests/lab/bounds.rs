@@ -96,6 +96,11 @@ fn names_without_an_end_are_refused_and_many_are_answered() {
         assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{output}");
         let _ = output.says("standard input: more than 50000 names");
     }
+    let output = asked.run(&clone, &["stale", "--closed", "-"], &million, ALL);
+    assert_eq!(output.code, Some(2), "{output}");
+    let _ = output.says("standard input: more than 500000 names");
+    let closed = list(500_000);
+    let _ = asked.run(&clone, &["stale", "--closed", "-"], &closed, ALL).is(0, "");
     assert!(remote.witnessed().is_empty());
     // The longest names that there are.
     let long = (0..MOST).fold(String::new(), |mut list, number| {
