@@ -326,7 +326,7 @@ pub struct Claiming {
     /// While waiting, ask each holder to stop: the newest is to have it
     ///
     /// While waiting, ask each holder to stop, as `git claim ask` does, unless it began later than we did: the newest of those
-    /// who ask so is to have the claim, and the others give up (75).
+    /// who ask so is to have the claim, and the others give up (75). With `--any` no more of them are asked than are wanted.
     #[arg(long, value_name = "REASON", value_hint = ValueHint::Other, requires = "wait")]
     pub ask: Option<String>,
 }
