@@ -4,18 +4,25 @@ use std::{fs, thread, time::Duration};
 
 use crate::support::{Kind, Sandbox, kinds, on};
 
-/// A `proc-receive` hook that reports `ok` and has put the commit elsewhere.
-const ELSEWHERE: &str = r#"exec perl -e '
+/// A `proc-receive` hook that does nothing, and says this, in perl, of the refs that it was given.
+fn proc_receive(says: &str) -> String {
+    format!(
+        r#"exec perl -e '
     $| = 1;
-    sub hear { read(STDIN, my $l, 4) == 4 or exit; my $n = hex $l; $n or return; read(STDIN, my $d, $n - 4); $d }
-    sub say_ { printf "%04x%s", length($_[0]) + 4, $_[0] }
+    sub hear {{ read(STDIN, my $l, 4) == 4 or exit; my $n = hex $l; $n or return; read(STDIN, my $d, $n - 4); $d }}
+    sub say_ {{ printf "%04x%s", length($_[0]) + 4, $_[0] }}
     hear(); hear();
     say_("version=1\n\0"); print "0000";
     my @refs;
-    while (defined(my $line = hear())) { push @refs, (split " ", $line)[2] }
-    for (@refs) { say_("ok $_\n"); say_("option refname refs/pulls/1\n") }
+    while (defined(my $line = hear())) {{ push @refs, (split " ", $line)[2] }}
+    {says}
     print "0000";
-'"#;
+'"#
+    )
+}
+
+/// That it was done, and that the commit was put elsewhere.
+const ELSEWHERE: &str = r#"for (@refs) { say_("ok $_\n"); say_("option refname refs/pulls/1\n") }"#;
 
 on!(an_ok_for_another_ref_is_no_claim: path, daemon, https);
 /// The server said `ok`, and in an option that it meant another ref: two clones both believed to have won.
@@ -23,7 +30,7 @@ fn an_ok_for_another_ref_is_no_claim(kind: Kind) {
     let sandbox = Sandbox::new();
     let Some(remote) = sandbox.remote(kind) else { return };
     remote.set("receive.procReceiveRefs", "refs/claims");
-    remote.hook("proc-receive", ELSEWHERE);
+    remote.hook("proc-receive", &proc_receive(ELSEWHERE));
     for name in ["a", "b"] {
         let clone = sandbox.clone(&remote, name);
         let _ = clone.claim(&["take", "42"]).is(77, "refused issue-42").says("refs/pulls/1");
@@ -32,18 +39,8 @@ fn an_ok_for_another_ref_is_no_claim(kind: Kind) {
     assert_eq!(remote.tip("issue-42"), None);
 }
 
-/// A `proc-receive` hook that reports `ok` and has done nothing.
-const NOWHERE: &str = r#"exec perl -e '
-    $| = 1;
-    sub hear { read(STDIN, my $l, 4) == 4 or exit; my $n = hex $l; $n or return; read(STDIN, my $d, $n - 4); $d }
-    sub say_ { printf "%04x%s", length($_[0]) + 4, $_[0] }
-    hear(); hear();
-    say_("version=1\n\0"); print "0000";
-    my @refs;
-    while (defined(my $line = hear())) { push @refs, (split " ", $line)[2] }
-    say_("ok $_\n") for @refs;
-    print "0000";
-'"#;
+/// That it was done.
+const NOWHERE: &str = r#"say_("ok $_\n") for @refs;"#;
 
 on!(an_ok_for_what_was_not_done_is_seen_through: path, daemon, https);
 /// Without `--confirm` the server is believed; nothing in its answer says that it lies.
@@ -53,7 +50,7 @@ fn an_ok_for_what_was_not_done_is_seen_through(kind: Kind) {
     let clone = sandbox.clone(&remote, "a");
     let held = clone.claim(&["take", "7", "--confirm"]).is(0, "claimed issue-7 ").id();
     remote.set("receive.procReceiveRefs", "refs/claims");
-    remote.hook("proc-receive", NOWHERE);
+    remote.hook("proc-receive", &proc_receive(NOWHERE));
     let over = clone.claim(&["take", "7", "--over", &held, "--reason", "old", "--confirm"]);
     let _ = over.is(69, "unknown issue-7").says("is not there").says("--resume");
     for args in [&["take", "42"][..], &["take", "4", "5"], &["take", "4", "5", "--any"]] {

@@ -427,6 +427,12 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// What to know where this clone holds what is wanted; `together` is what to type for all of it.
+    pub fn holds_already(&self, together: &str) -> String {
+        let resume = self.command(&format!("take {together} --resume"));
+        format!("this clone holds it already; to go on with it: {resume}")
+    }
+
     /// What to know where a take of this clone got no answer.
     pub fn may_still_land(&self, claim: &ClaimRef) -> String {
         let command = self.command(&format!("verify {}", claim.short()));

@@ -216,7 +216,7 @@ fn ended(
         (Verdict::Released, _) => {
             report.id = Some(tip);
             let token = commit.and_then(|commit| Reading::of_commit(commit).token());
-            context.forget(claim, over(records, token));
+            context.forget(claim, ended_with(records, token));
             if records.own.iter().any(|record| record.released(context.now).is_some()) {
                 report.hints.push(context.may_still_land(claim));
             }
@@ -292,7 +292,7 @@ fn named(
     Ok(match (&outcome.verdict, outcome.looked.seen()) {
         (Verdict::Moved(_), Some(now)) => moved(claim, expect, now, &records, context),
         (Verdict::Released, _) => {
-            context.forget(claim, over(&records, seen.token()));
+            context.forget(claim, ended_with(&records, seen.token()));
             end_requests(&asked.map(|id| (claim, id)).into_iter().collect::<Vec<_>>(), context);
             let mut report = context.report(claim, Verdict::Released, Some(&seen), &records);
             report.mine = false;
@@ -430,7 +430,7 @@ fn not_ours(
 }
 
 /// The records that prove nothing any more, now that the claim with `token` is released.
-fn over(records: &Records, token: Option<Token>) -> impl Iterator<Item = &HeldRecord> {
+fn ended_with(records: &Records, token: Option<Token>) -> impl Iterator<Item = &HeldRecord> {
     records.own.iter().filter(move |record| record.tip.is_some() || Some(record.token) == token)
 }
 

@@ -41,9 +41,9 @@ pub fn all(
     seen: &SeenAt,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
-    let wanted: Vec<&Wanted<'_>> = wanted.iter().collect();
-    let together = take::together(&wanted);
-    let mut answers = take::push(&wanted, seen, Bond::All, Some(&together), context)?;
+    let together = take::together(wanted);
+    let these: Vec<&Wanted<'_>> = wanted.iter().collect();
+    let mut answers = take::push(&these, seen, Bond::All, Some(&together), context)?;
     // A remote that keeps its word leaves nothing to do here.
     unless_all(&mut answers, context);
     if wanted.len() > 1 && !answers.iter().any(Taken::is_claimed) {
@@ -71,16 +71,19 @@ pub fn one_by_one(
     seen: &SeenAt,
     context: &mut Context<'_>,
 ) -> anyhow::Result<Vec<Taken>> {
-    let these: Vec<&Wanted<'_>> = wanted.iter().collect();
-    let together = format!("{} --one-by-one", take::together(&these));
+    let together = format!("{} --one-by-one", take::together(wanted));
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|at| &wanted[*at].name);
     for at in order {
         match take::push(&[&wanted[at]], seen, Bond::Each, Some(&together), context) {
-            Ok(taken) => answers.splice(at..=at, taken).for_each(drop),
+            Ok(taken) => {
+                for taken in taken {
+                    answers[at] = taken;
+                }
+            }
             Err(error) => {
                 unless_all(&mut answers, context);
-                return all_given_back(answers, error, context);
+                return unless_ours(answers, error, context);
             }
         }
         if !answers[at].is_claimed() {
@@ -109,7 +112,7 @@ pub fn any(
         let these: Vec<&Wanted<'_>> = now.iter().map(|at| &wanted[*at]).collect();
         let taken = match take::push(&these, seen, Bond::Each, None, context) {
             Ok(taken) => taken,
-            Err(error) => return all_given_back(answers, error, context),
+            Err(error) => return unless_ours(answers, error, context),
         };
         refusals = if taken.iter().all(Taken::is_refused) { refusals + now.len() } else { 0 };
         let lost = |taken: &Taken| matches!(taken.report.verdict, Verdict::Held(_));
@@ -127,8 +130,8 @@ pub fn any(
     Ok(answers)
 }
 
-/// The end that `error` made, if it is all that there is to say.
-fn all_given_back(
+/// The end that `error` made, unless there are claims that are ours or may become so: then these are told.
+fn unless_ours(
     answers: Vec<Taken>,
     error: anyhow::Error,
     context: &Context<'_>,

@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     fs::File,
-    io::{self, BufReader},
+    io::{self, BufRead, BufReader},
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -105,16 +105,17 @@ impl Lists {
         }
         let mut closed = args.closed.is_some().then(BTreeSet::new);
         if let (Some(path), Some(closed)) = (&args.closed, &mut closed) {
-            let keep = |claim| closed.insert(claim);
-            let most = names::MOST_COMPARED;
-            if of_closed {
-                names::each(io::stdin().lock(), names::STANDARD_INPUT, most, parse, keep)?;
+            let (list, input): (_, Box<dyn BufRead>) = if of_closed {
+                (names::STANDARD_INPUT.to_owned(), Box::new(io::stdin().lock()))
             } else {
                 let list = format!("--closed {}", path.display());
-                let file = File::open(path)
-                    .map_err(|error| ListError::Unread { list: list.clone(), error })?;
-                names::each(BufReader::new(file), &list, most, parse, keep)?;
-            }
+                match File::open(path) {
+                    Ok(file) => (list, Box::new(BufReader::new(file))),
+                    Err(error) => return Err(ListError::Unread { list, error }.into()),
+                }
+            };
+            let keep = |claim| closed.insert(claim);
+            names::each(input, &list, names::MOST_COMPARED, parse, keep)?;
         }
         Ok(Self { names, closed })
     }

@@ -250,7 +250,7 @@ pub fn push(
 }
 
 /// The names, to be typed in a command; of many it is left to the one who typed them.
-pub fn together(wanted: &[&Wanted<'_>]) -> String {
+pub fn together(wanted: &[Wanted<'_>]) -> String {
     const TYPED: usize = 20;
     if wanted.len() > TYPED {
         return "NAME...".into();
@@ -415,7 +415,7 @@ fn hints(
             vec![format!("{not_had}; what the remote allows, and what helps: {doctor}")]
         }
         Verdict::Held(_) if seen.is_some_and(|seen| seen.proof(records).is_some()) => {
-            vec![format!("this clone holds it already; to go on with it: {}", resume())]
+            vec![context.holds_already(together)]
         }
         Verdict::Held(_) if pending => {
             vec![format!(

@@ -169,29 +169,22 @@ fn stand(
     let records = context.by_claim(&claims);
     let own = Records { own: records.own(), ..Records::default() };
     let found = look(&claims, &own, watch, context);
-    let together = take::together(&wanted.iter().collect::<Vec<_>>());
+    let together = take::together(wanted);
     let answer = |(number, claim): (usize, &ClaimRef)| {
-        let found = match &found {
-            Err(error) => {
-                let report = context.report_failure(claim, error.clone());
-                return Taken { report, proof: None };
-            }
-            Ok(found) => found.get(number).and_then(Option::as_ref),
+        let report = match &found {
+            Err(error) => context.report_failure(claim, error.clone()),
+            Ok(found) => match found.get(number).and_then(Option::as_ref) {
+                Some(seen) if seen.released().is_none() => {
+                    return watch.held(claim, seen, &records.of(claim), &together, context);
+                }
+                _ => {
+                    let refused = watch.refused.get(claim).cloned().map(Verdict::Refused);
+                    let verdict = refused.unwrap_or(Verdict::Free);
+                    context.report(claim, verdict, None, &Records::default())
+                }
+            },
         };
-        match (found, watch.refused.get(claim)) {
-            (Some(seen), _) if seen.released().is_none() => {
-                watch.held(claim, seen, &records.of(claim), &together, context)
-            }
-            (_, Some(why)) => {
-                let refused = Verdict::Refused(why.clone());
-                let report = context.report(claim, refused, None, &Records::default());
-                Taken { report, proof: None }
-            }
-            _ => {
-                let report = context.report(claim, Verdict::Free, None, &Records::default());
-                Taken { report, proof: None }
-            }
-        }
+        Taken { report, proof: None }
     };
     let answers = claims.iter().enumerate().map(answer).collect();
     if found.is_ok() { Ok(answers) } else { Err(answers) }
@@ -310,8 +303,7 @@ impl Watch {
         }
         let mut report = context.report(claim, Verdict::Held(seen.id), Some(seen), records);
         if report.mine {
-            let resume = context.command(&format!("take {together} --resume"));
-            report.hints.push(format!("this clone holds it already; to go on with it: {resume}"));
+            report.hints.push(context.holds_already(together));
         } else if !attempts.own.is_empty() {
             report.hints.push(context.may_still_land(claim));
         }
@@ -319,11 +311,11 @@ impl Watch {
     }
 
     /// Others than those that we got need not make room for us any more.
-    fn ask_no_more(&mut self, taken: &[Taken], how: How, context: &mut Context<'_>) {
+    fn ask_no_more(&self, taken: &[Taken], how: How, context: &mut Context<'_>) {
         let got = |claim: &ClaimRef| taken.iter().any(|taken| taken.report.claim == *claim);
         if matches!(how, How::Any(_)) && taken.iter().any(Taken::is_claimed) {
-            let put: Vec<_> = self.put.drain().filter(|(claim, _)| !got(claim)).collect();
-            let put: Vec<_> = put.iter().map(|(claim, put)| (claim, put.clone())).collect();
+            let put = self.put.iter().filter(|(claim, _)| !got(claim));
+            let put: Vec<_> = put.map(|(claim, put)| (claim, put.clone())).collect();
             ask::withdraw(&put, context);
         }
     }

@@ -266,7 +266,6 @@ mod signals {
             let Ok(mut signals) = SignalsInfo::<WithOrigin>::new(ends) else { return };
             // Whoever it is now: git waits for our end.
             let parent = i32::try_from(parent_id()).ok();
-            let hands_on = is_git(parent_id());
             thread::spawn(move || {
                 let mut before = HashMap::new();
                 let by_parent = |origin: &Origin| {
@@ -275,7 +274,7 @@ mod signals {
                 };
                 loop {
                     let mut came: Vec<Origin> = signals.wait().collect();
-                    if hands_on && came.iter().any(by_parent) {
+                    if came.iter().any(by_parent) && parent.is_some_and(is_git) {
                         thread::sleep(TOGETHER);
                         came.extend(signals.pending());
                         // The signal itself tells where it came from, and its copy does not.
@@ -341,7 +340,7 @@ mod signals {
     }
 
     /// Whether the process is git, as Linux tells it (proc(5)); elsewhere none is known to be.
-    fn is_git(process: u32) -> bool {
+    fn is_git(process: i32) -> bool {
         fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|name| name.trim() == "git")
     }
 
